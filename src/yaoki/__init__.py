@@ -1,0 +1,106 @@
+"""Yaoki: the runtime that lets agent loops run unattended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from yaoki.classify import classify
+from yaoki.errors import (
+    AnswerRefused,
+    DeclarationError,
+    EncodingError,
+    InputMismatch,
+    JournalError,
+    OutsideBranch,
+    OutsideRun,
+    RetryableError,
+    RunBusy,
+    RunFailed,
+    RunNotFound,
+    RunWaiting,
+    StateError,
+    StepFailed,
+    StoreCorrupt,
+    StoreRefused,
+    TerminalError,
+    YaokiError,
+)
+from yaoki.policy import Budget, Retry
+from yaoki.records import Effect, Failure, FailureKind
+from yaoki.runtime import (
+    INJECTED,
+    AsyncRun,
+    Feedback,
+    ForModel,
+    Happened,
+    Local,
+    NotHappened,
+    Receipt,
+    Run,
+    Runner,
+    Settled,
+    Toolbox,
+    ToolCall,
+    ToolResult,
+    loop,
+    retry,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from yaoki.runtime import AsyncRunner
+
+__all__ = [
+    "INJECTED",
+    "AnswerRefused",
+    "AsyncRun",
+    "AsyncRunner",
+    "Budget",
+    "DeclarationError",
+    "Effect",
+    "EncodingError",
+    "Failure",
+    "FailureKind",
+    "Feedback",
+    "ForModel",
+    "Happened",
+    "InputMismatch",
+    "JournalError",
+    "Local",
+    "NotHappened",
+    "OutsideBranch",
+    "OutsideRun",
+    "Receipt",
+    "Retry",
+    "RetryableError",
+    "Run",
+    "RunBusy",
+    "RunFailed",
+    "RunNotFound",
+    "RunWaiting",
+    "Runner",
+    "Settled",
+    "StateError",
+    "StepFailed",
+    "StoreCorrupt",
+    "StoreRefused",
+    "TerminalError",
+    "ToolCall",
+    "ToolResult",
+    "Toolbox",
+    "YaokiError",
+    "classify",
+    "loop",
+    "retry",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the async runner, and asyncio with it, when it is asked for."""
+    if name == "AsyncRunner":
+        from yaoki.runtime import AsyncRunner  # noqa: PLC0415
+
+        return AsyncRunner
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

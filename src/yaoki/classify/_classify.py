@@ -1,0 +1,233 @@
+"""
+From an error or a response to a `Failure`: the families asked in the order of evidence, then the chain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from yaoki.classify import _codes, _http, _phrases, _process, _python, _status, _system
+from yaoki.classify._control import is_control_flow
+from yaoki.classify._evidence import Evidence
+from yaoki.classify._later import DAY_S, later, told_s
+from yaoki.classify._own import own_rule
+from yaoki.classify._redact import MESSAGE_MAX, fingerprint, redact
+from yaoki.classify._rule import ORDER, Rule, registered
+from yaoki.records import Executed, Failure, FailureKind, Scope, strongest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["attempt_timed_out", "classify", "process_died"]
+
+_K = FailureKind
+_DEPTH_MAX: Final = 8
+_MEMBERS_MAX: Final = 100
+_HEALING: Final = frozenset({_K.TRANSIENT, _K.RATE_LIMITED, _K.OVERLOADED})
+
+
+def classify(error_or_response: object, *, now_ms: int | None = None) -> Failure:
+    """
+    Say whether a failure can heal, whether the action happened, who is failing and when to come back.
+
+    Takes an exception, a response of any HTTP client, a parsed body, or text. Never raises, whatever the
+    object's attributes do; reads no body that was not read yet.
+
+    Args:
+        error_or_response: Control flow is not for this: ask `is_control_flow` first. Here it is `permanent`.
+        now_ms: Wall-clock milliseconds, for times of day the server names without saying its own.
+    """
+    evidence = Evidence(error_or_response, now_ms=now_ms)
+    try:
+        return _finished(evidence, _judged(evidence))
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:  # noqa: BLE001 - an object that breaks its reader is still a failure to report
+        name = type(error_or_response).__name__
+        return Failure(
+            kind=_K.UNKNOWN, reason=f"unknown.{name}"[:120], message=name[:MESSAGE_MAX], fingerprint=fingerprint(name)
+        )
+
+
+def process_died() -> Failure:
+    """Return the failure of an attempt whose process ended without settling it; never the vendor's fault."""
+    return Failure(
+        kind=_K.TRANSIENT,
+        reason="process.died",
+        message="the process ended during the attempt; no answer was recorded",
+        executed=Executed.MAYBE,
+        scope=Scope.PROCESS,
+        evidence="journal",
+        fingerprint=fingerprint("process.died"),
+    )
+
+
+def attempt_timed_out(timeout_s: float) -> Failure:
+    """Return the failure of an attempt that ran past its own `timeout_s`."""
+    return Failure(
+        kind=_K.TRANSIENT,
+        reason="attempt.timeout",
+        message=f"no answer within {timeout_s:g} s",
+        executed=Executed.MAYBE,
+        scope=Scope.VENDOR,
+        evidence="timeout",
+        fingerprint=fingerprint("attempt.timeout"),
+    )
+
+
+def _judged(evidence: Evidence) -> Failure:
+    """Ask the rules about this one, then about what lies beneath it."""
+    subject = evidence.subject
+    if isinstance(subject, BaseException) and is_control_flow(subject):
+        return Failure(kind=_K.PERMANENT, reason=f"control.{evidence.name}", evidence="control")
+    if isinstance(subject, BaseExceptionGroup):
+        return _worst(evidence, cast("BaseExceptionGroup[BaseException]", subject))
+    found = _asked(evidence, registered()) or _asked(evidence, _RULES)
+    if found is not None:
+        return _directed(evidence, _timed(evidence, found))
+    return _beneath(evidence) or Failure(kind=_K.UNKNOWN, reason=f"unknown.{evidence.name}", evidence="none")
+
+
+def _asked(evidence: Evidence, rules: Iterable[Rule]) -> Failure | None:
+    for rule in rules:
+        try:
+            found = rule.judge(evidence)
+        except Exception:  # noqa: BLE001, S112 - one broken rule must not hide the others
+            continue
+        if found is not None:
+            return found if found.evidence.count(" ") else _with(found, evidence=f"{found.evidence or 'rule'} {rule.name}")
+    return None
+
+
+_RULES: Final = tuple(
+    sorted(
+        (
+            own_rule(_judged),
+            *_codes.RULES,
+            *_system.RULES,
+            *_process.RULES,
+            *_http.RULES,
+            *_python.RULES,
+            *_status.RULES,
+            *_phrases.RULES,
+        ),
+        # http.connecting goes before os.errno: it knows the phase.
+        key=lambda rule: (ORDER.index(rule.stage), rule.name != "http.connecting"),
+    )
+)
+
+
+def _worst(evidence: Evidence, group: BaseExceptionGroup[BaseException]) -> Failure:
+    """A group is its worst member: what heals least; its executed is the strongest of all."""
+    if evidence.depth >= _DEPTH_MAX:
+        return Failure(kind=_K.UNKNOWN, reason="unknown.group", evidence="none")
+    found = [_judged(evidence.under(member)) for member in group.exceptions[:_MEMBERS_MAX]]
+    worst = min(found, key=lambda failure: _BADNESS.index(failure.kind))
+    executed = worst.executed
+    for failure in found:
+        executed = strongest(executed, failure.executed)
+    hints = [failure.retry_after_s for failure in found if failure.retry_after_s is not None]
+    return _with(worst, executed=executed, retry_after_s=max(hints) if worst.kind in _HEALING and hints else worst.retry_after_s)
+
+
+_BADNESS: Final = (
+    _K.FATAL,
+    _K.PROGRAMMING,
+    _K.PERMANENT,
+    _K.CAPABILITY,
+    _K.BUDGET,
+    _K.UNKNOWN,
+    _K.SEMANTIC,
+    _K.OVERLOADED,
+    _K.RATE_LIMITED,
+    _K.TRANSIENT,
+)
+
+
+def _beneath(evidence: Evidence) -> Failure | None:
+    """
+    Judge an unrecognised error by what it was raised from, else by what was being handled.
+
+    Only `raise … from` says that the one is the other. An error met while handling another may come from
+    a second call that did act, so there "nothing was executed" is not believed.
+    """
+    if evidence.depth >= _DEPTH_MAX:
+        return None
+    for link, word in ((evidence.cause, "cause"), (evidence.context, "context")):
+        if link is None or is_control_flow(cast("BaseException", link.subject)):
+            continue
+        found = _judged(link)
+        if found.kind is _K.UNKNOWN:
+            continue
+        executed = found.executed if word == "cause" else strongest(found.executed, Executed.MAYBE)
+        return _with(found, executed=executed, evidence=f"{word} {found.evidence}")
+    return None
+
+
+def _timed(evidence: Evidence, failure: Failure) -> Failure:
+    """Add when to come back; a 503 that says when has refused; over a day is no wait but a budget."""
+    kind, wait_s = failure.kind, failure.retry_after_s
+    status = evidence.status
+    if kind in _HEALING or kind is _K.BUDGET:
+        headers = evidence.headers if status is not None else {}
+        text = evidence.text or (evidence.message if evidence.is_exception and evidence.response is None else "")
+        full = kind is _K.RATE_LIMITED
+        said = (later if full else told_s)(headers, text, evidence.now_ms) if headers or text else None
+        wait_s = said if said is not None else wait_s
+    if wait_s is None:
+        return failure
+    executed = failure.executed
+    if status == 503 and executed is Executed.MAYBE and "retry-after" in evidence.headers:  # noqa: PLR2004
+        executed = Executed.NO
+    if kind in _HEALING and wait_s > DAY_S:
+        kind = _K.BUDGET
+    return _with(failure, kind=kind, retry_after_s=wait_s, executed=executed)
+
+
+def _directed(evidence: Evidence, failure: Failure) -> Failure:
+    """
+    Follow the server's own `x-should-retry` where it says more than the status.
+
+    `false` makes anything permanent. `true` heals what only the status condemned; a code that says the
+    money is gone is not overruled.
+    """
+    if evidence.status is None or not (said := evidence.headers.get("x-should-retry")):
+        return failure
+    if said == "false" and failure.kind in _HEALING:
+        return _with(failure, kind=_K.PERMANENT, retry_after_s=None, evidence="directive x-should-retry")
+    if said == "true" and failure.kind in {_K.PERMANENT, _K.UNKNOWN} and failure.evidence.startswith("status"):
+        return _with(failure, kind=_K.TRANSIENT, evidence="directive x-should-retry")
+    return failure
+
+
+def _finished(evidence: Evidence, failure: Failure) -> Failure:
+    """Fill in message and fingerprint, secrets out."""
+    message = failure.message or redact(evidence.message[: 2 * MESSAGE_MAX])[:MESSAGE_MAX]
+    message = message.encode("utf-8", "replace").decode()
+    mark = failure.fingerprint or fingerprint(f"{failure.reason} {evidence.name} {message}")
+    return _with(failure, message=message, fingerprint=mark, reason=failure.reason[:120])
+
+
+def _with(  # noqa: PLR0913 - one argument per field that changes
+    failure: Failure,
+    *,
+    kind: FailureKind | None = None,
+    reason: str | None = None,
+    message: str | None = None,
+    executed: Executed | None = None,
+    retry_after_s: float | None = -1.0,
+    evidence: str | None = None,
+    fingerprint: str | None = None,
+) -> Failure:
+    """Return a copy with these fields changed."""
+    return Failure(
+        kind=kind or failure.kind,
+        reason=failure.reason if reason is None else reason,
+        message=failure.message if message is None else message,
+        executed=executed or failure.executed,
+        scope=failure.scope,
+        retry_after_s=failure.retry_after_s if retry_after_s == -1.0 else retry_after_s,
+        evidence=failure.evidence if evidence is None else evidence,
+        fingerprint=failure.fingerprint if fingerprint is None else fingerprint,
+        hint=failure.hint,
+    )

@@ -1,0 +1,145 @@
+"""
+Structured codes in a body: `insufficient_quota`, `overloaded_error`, `RESOURCE_EXHAUSTED`, `ThrottlingException`.
+
+By the words codes are made of, so that a code nobody listed falls where its vendor meant it. Order matters:
+what never heals is asked before what may, and money before rates. A generic code (`invalid_request_error`,
+`INVALID_ARGUMENT`) says nothing the status does not, and is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from yaoki.classify._later import DAILY, MINUTELY
+from yaoki.classify._phrases import judge_prose
+from yaoki.classify._rule import Rule
+from yaoki.classify._status import executed_by_status, failure_of_status
+from yaoki.records import Executed, Failure, FailureKind, Scope
+
+if TYPE_CHECKING:
+    from yaoki.classify._body import Body
+    from yaoki.classify._evidence import Evidence
+
+__all__ = ["RULES"]
+
+_K = FailureKind
+_WORDS: Final = tuple(
+    (kind, scope, re.compile(pattern))
+    for kind, scope, pattern in (
+        (_K.RATE_LIMITED, Scope.KEY, r"too_many_requests|user_rate_limit|limit_unspecified"),
+        (_K.SEMANTIC, Scope.REQUEST, r"tool_use_failed|json_validate_failed|malformed|output_parse|invalid_output"),
+        (_K.PERMANENT, Scope.KEY,
+         r"api_?key|authenticat|unauthori|(access|permission)_?denied|permission|forbidden|not_authorized|credential"
+         r"|(deactivat|disabl|revok|suspend|expired|terminated)|on_hold|unsupported_country|invalid_token"
+         r"|token_(expired|invalid)|billing_not_active"),
+        (_K.BUDGET, Scope.KEY,
+         r"insufficient_(quota|balance|credit|fund)|billing|payment_required|credit_(balance|limit)|credits?_(exhaust|requir)"
+         r"|out_of_credit|spend|(storage|usage|monthly|daily|hard)_?(quota|limit)|quota_?(exceed|exhaust|reach)"
+         r"|exceeded_(current_)?quota|arrears|overdue|per_?day"),
+        (_K.CAPABILITY, Scope.REQUEST,
+         r"context_(length|window|size)|too_(large|long|big)|above_max|exceed_context|max_tokens|token_limit|too_many_(tokens|images)"
+         r"|input_length|unknown_tool|tool_not_found|unsupported_(media|model|format|file)|dimension"),
+        (_K.PERMANENT, Scope.REQUEST,
+         r"content_(policy|filter)|safety|moderation|policy_violation|blocked|_unconfirmed|not_allowed|not_enabled"
+         r"|too_old|card_|already_exists|resource_missing|region_territory"),
+        (_K.PERMANENT, Scope.MODEL, r"not_?found|does_not_exist|no_such|unknown_model|deprecated|decommissioned"),
+        (_K.PROGRAMMING, Scope.REQUEST, r"(name|key)_conflict|unknown_param|unsupported_param|missing_(required|param)|duplicate_"),
+        (_K.TRANSIENT, Scope.MODEL, r"model_not_ready|model_loading|cold_start"),
+        (_K.RATE_LIMITED, Scope.KEY, r"rate_?limit|throttl|ramp_limit|request_limit|(concurren\w*|tokens|requests)_limit"),
+        (_K.OVERLOADED, Scope.MODEL, r"overload|unavailable|capacity|server_(is_)?busy|engine_busy|slow_?down"),
+        (_K.TRANSIENT, Scope.REQUEST, r"in_(flight|progress|use)\b|concurrent_|conflict_retry|lock_timeout|\baborted\b"),
+        (_K.TRANSIENT, Scope.VENDOR,
+         r"time_?out|timed_out|deadline_exceeded|unreachable|^(internal|server)(_server)?(_error|_exception)?$"
+         r"|^api_error$|internal_(server_)?(error|failure)|^bad_gateway|temporar|stream_error|connection_error"),
+    )
+)  # fmt: skip
+
+_HARMLESS: Final = frozenset({"error", "object", "tokens", "requests", "invalid_request_error", "invalid_argument", "ok"})
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NOISE = re.compile(r"[^a-z0-9]+")
+_CODE_MAX = 80
+
+
+def _spelled(code: str) -> str:
+    """Return a code in small letters with underscores: `ThrottlingException` → `throttling_exception`."""
+    return _NOISE.sub("_", _CAMEL.sub("_", code[:_CODE_MAX]).lower()).strip("_")
+
+
+def _by_word(code: str) -> tuple[FailureKind, Scope] | None:
+    for kind, scope, pattern in _WORDS:
+        if pattern.search(code):
+            return kind, scope
+    return None
+
+
+def judge_code(evidence: Evidence) -> Failure | None:
+    """Judge by the body: its quotas, its codes, the status it names, then its sentences."""
+    body = evidence.body
+    status = evidence.status
+    if evidence.payload is None and not (body.codes or body.messages):
+        return None
+    found = (
+        _quota(body, status)
+        or _word(evidence, body, status)
+        or judge_prose(evidence)
+        or (failure_of_status(body.status) if body.status and body.status != status else None)
+    )
+    if found is None or (status is None and body.status is None):
+        return found
+    return _settled(found, status or body.status or 0, body)
+
+
+def _quota(body: Body, status: int | None) -> Failure | None:
+    """A quota by the day does not come back in seconds, whatever the hint beside it says."""
+    names = " ".join(body.quotas)
+    if names and DAILY.search(names):
+        return Failure(kind=_K.BUDGET, reason=f"{_prefix(status)}.quota_per_day", scope=Scope.KEY, evidence="body.quota")
+    if names and MINUTELY.search(names):
+        return Failure(kind=_K.RATE_LIMITED, reason=f"{_prefix(status)}.quota_per_minute", scope=Scope.KEY, evidence="body.quota")
+    return None
+
+
+def _word(evidence: Evidence, body: Body, status: int | None) -> Failure | None:
+    for raw in body.codes:
+        code = _spelled(raw)
+        if code in _HARMLESS or not (found := _by_word(code)):
+            continue
+        kind, scope = found
+        # What a sentence of the same body says about money or size outweighs a code about rates.
+        if kind in _HEALING and (said := judge_prose(evidence)) is not None and said.kind not in _HEALING:
+            return said
+        executed = Executed.NO if status is None and kind in _REFUSALS else Executed.MAYBE
+        return Failure(
+            kind=kind, reason=f"{_prefix(status)}.{code}", scope=scope, executed=executed, evidence="body.code"
+        )
+    return None
+
+
+_HEALING = frozenset({_K.TRANSIENT, _K.RATE_LIMITED, _K.OVERLOADED})
+_REFUSALS = frozenset({_K.RATE_LIMITED, _K.BUDGET, _K.CAPABILITY, _K.PERMANENT, _K.PROGRAMMING})
+
+
+def _prefix(status: int | None) -> str:
+    return "body" if status is None else f"http.{status}"
+
+
+def _settled(found: Failure, status: int, body: Body) -> Failure:
+    """Say whether it was acted upon: by the status, and for a 503 by the refusal in its body."""
+    executed = executed_by_status(status)
+    if status == 503 and found.kind in _REFUSALS | {_K.OVERLOADED}:  # noqa: PLR2004
+        executed = Executed.NO
+    if 200 <= status < 300 and found.kind is _K.SEMANTIC:  # noqa: PLR2004
+        executed = Executed.YES
+    return Failure(
+        kind=found.kind,
+        reason=found.reason,
+        scope=found.scope,
+        executed=executed,
+        evidence=found.evidence,
+        retry_after_s=found.retry_after_s,
+        hint=found.hint,
+    )
+
+
+RULES = (Rule(name="body.codes", stage="body", judge=judge_code),)

@@ -1,0 +1,68 @@
+"""
+Control flow is no failure: cancellation, exit, and the signals frameworks raise to steer.
+
+Those of frameworks are known by name along the MRO, so that none is imported. A `TimeoutError` is never
+control flow, also where a library made it from a cancellation.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import cast
+
+from yaoki.classify._evidence import Evidence
+from yaoki.errors import Passing
+
+__all__ = ["is_control_flow"]
+
+_BUILTIN = (KeyboardInterrupt, SystemExit, GeneratorExit, Passing)
+
+_SIGNALS = frozenset({
+    "asyncio.CancelledError",
+    "concurrent.CancelledError",
+    "trio.Cancelled",
+    "langgraph.GraphBubbleUp",
+    "langgraph.GraphInterrupt",
+    "langgraph.NodeInterrupt",
+    "langgraph.ParentCommand",
+    "langgraph.GraphDrained",
+    "pydantic_ai.ModelRetry",
+    "pydantic_ai.CallDeferred",
+    "pydantic_ai.ApprovalRequired",
+    "pydantic_ai.ToolRetryError",
+    "pydantic_ai.SkipModelRequest",
+    "pydantic_ai.SkipToolExecution",
+    "pydantic_ai.SkipToolValidation",
+})  # fmt: skip
+
+_MEMBERS_MAX = 200
+
+
+def is_control_flow(exc: BaseException) -> bool:
+    """
+    Whether it passes through instead of being classified.
+
+    A group is control flow if all its members are, or if one is more than an `Exception` (Ctrl-C beside
+    failures still means stop).
+    """
+    if isinstance(exc, _BUILTIN):
+        return True
+    if isinstance(exc, BaseExceptionGroup):
+        return _group(cast("BaseExceptionGroup[BaseException]", exc), 0)
+    asyncio = sys.modules.get("asyncio.exceptions")  # a CancelledError exists only if this was imported
+    if asyncio is not None and isinstance(exc, asyncio.CancelledError):
+        return True
+    return not _SIGNALS.isdisjoint(Evidence(exc).names)
+
+
+def _group(group: BaseExceptionGroup[BaseException], depth: int) -> bool:
+    if depth > 8:  # noqa: PLR2004 - nobody nests deeper
+        return False
+    steering = [
+        _group(cast("BaseExceptionGroup[BaseException]", member), depth + 1)
+        if isinstance(member, BaseExceptionGroup)
+        else is_control_flow(member)
+        for member in group.exceptions[:_MEMBERS_MAX]
+    ]
+    hard = [not isinstance(member, Exception) for member in group.exceptions[:_MEMBERS_MAX]]
+    return all(steering) or any(a and b for a, b in zip(steering, hard, strict=True))

@@ -1,0 +1,242 @@
+"""
+What an error or a response shows, read without trusting it and without importing its library.
+
+Attributes may raise, lie or be of any type: each is read through `Evidence.get`, and taken only where its
+type is the expected one. Nothing here touches the network: a body that was not read yet stays unread.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from yaoki.classify._body import NOTHING, Body, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["TEXT_MAX", "Evidence"]
+
+TEXT_MAX = 20_000
+"""Characters of a message or body that are looked at."""
+
+_HEADERS_MAX = 200
+_LINKS = ("cause", "context", "inside")
+
+
+class Evidence:
+    """One exception or response, and on demand what it carries and what lies beneath it."""
+
+    def __init__(self, subject: object, *, now_ms: int | None = None, depth: int = 0) -> None:
+        self.subject = subject
+        self.now_ms = now_ms
+        self.depth = depth
+        """How many links of the chain lead here; rules stop at `chain_max`."""
+
+    def get(self, name: str, default: object = None) -> object:
+        """Return an attribute, or the default if it is missing or reading it raises."""
+        return _get(self.subject, name, default)
+
+    @cached_property
+    def is_exception(self) -> bool:
+        """Whether it was raised, rather than returned."""
+        return isinstance(self.subject, BaseException)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """`package.Class` along the MRO, most specific first: `("httpx.ReadTimeout", "httpx.TimeoutException", …)`."""
+        return _names(type(self.subject))
+
+    @cached_property
+    def name(self) -> str:
+        """The class's own name, without its package."""
+        return self.names[0].partition(".")[2]
+
+    def is_a(self, *names: str) -> bool:
+        """Whether one of the `package.Class` names is on the MRO."""
+        return any(name in self.names for name in names)
+
+    @cached_property
+    def message(self) -> str:
+        """What it says as text, bounded, secrets still in it."""
+        if isinstance(self.subject, (str, bytes)):
+            return _text(self.subject)
+        if not self.is_exception:
+            return self.text or f"{self.status or ''} {_text(self.get('reason_phrase') or self.get('reason'))}".strip()
+        try:
+            return str(self.subject)[:TEXT_MAX]
+        except Exception:  # noqa: BLE001 - a __str__ may do anything
+            return self.name
+
+    @cached_property
+    def response(self) -> object:
+        """The response itself, or the one an exception carries, or `None`."""
+        return self.get("response") if self.is_exception else self.subject
+
+    @cached_property
+    def status(self) -> int | None:
+        """HTTP status, 100-599, from the exception or its response."""
+        places = [(self.subject, ("status_code", "http_status", "status", "code"))]
+        if self.is_exception and self.response is not None:
+            places.append((self.response, ("status_code", "status")))
+        for holder, names in places:
+            for name in names:
+                found = _get(holder, name)
+                if isinstance(found, int) and not isinstance(found, bool) and 100 <= found <= 599:  # noqa: PLR2004
+                    return int(found)
+        return None
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """Response headers, names in lower case; of repeated ones the last."""
+        found = self.get("headers") or _get(self.response, "headers")
+        try:
+            pairs: Iterable[tuple[object, object]] = (
+                cast("Mapping[object, object]", found).items()
+                if hasattr(found, "items")
+                else cast("Iterable[tuple[object, object]]", found or ())
+            )
+            return {_text(key).lower(): _text(value)[:1000] for key, value in list(pairs)[:_HEADERS_MAX]}
+        except Exception:  # noqa: BLE001 - a header mapping may be anything
+            return {}
+
+    @cached_property
+    def payload(self) -> object:
+        """The body that was already read, as text or parsed; `None` if there is none."""
+        if isinstance(self.subject, (str, bytes, dict)):
+            return cast("object", self.subject)
+        for holder in (self.subject, self.response):
+            if holder is None:
+                continue
+            found = _body_of(holder)
+            if found:
+                return found
+        return None
+
+    @cached_property
+    def text(self) -> str:
+        """The body as text, bounded; empty if there is none."""
+        payload = self.payload
+        return _text(payload) if isinstance(payload, (str, bytes)) else repr(payload)[:TEXT_MAX] if payload else ""
+
+    @cached_property
+    def body(self) -> Body:
+        """The codes and sentences of the body; for an exception without one, of the JSON its message quotes."""
+        payload = self.payload
+        if payload is None and self.is_exception and "{" in self.message:
+            payload = self.message
+        own = [self.get(name) for name in ("error_code", "code", "type")] if self.is_exception else []
+        words = [word for word in own if isinstance(word, str)]
+        if payload is None and not words:
+            return NOTHING
+        body = read(_text(payload) if isinstance(payload, bytes) else payload)
+        body.codes.extend(words)
+        return body
+
+    @cached_property
+    def prose(self) -> str:
+        """The sentences that may say what went wrong: the body's, else the message unless a response speaks for it."""
+        if self.body.messages:
+            return "\n".join(self.body.messages)
+        if self.payload is not None:
+            return self.text
+        return "" if self.status is not None and self.response is not None else self.message
+
+    def under(self, subject: object) -> Evidence:
+        """Return the evidence of something beneath this one."""
+        return Evidence(subject, now_ms=self.now_ms, depth=self.depth + 1)
+
+    @cached_property
+    def cause(self) -> Evidence | None:
+        """What it was raised `from`."""
+        found = self.get("__cause__")
+        return self.under(found) if isinstance(found, BaseException) and found is not self.subject else None
+
+    @cached_property
+    def context(self) -> Evidence | None:
+        """What was being handled when it was raised, unless that was suppressed."""
+        found = self.get("__context__")
+        hidden = self.get("__suppress_context__") is True
+        return self.under(found) if isinstance(found, BaseException) and not hidden else None
+
+    @cached_property
+    def inside(self) -> Evidence | None:
+        """The exception a library packed into this one: `os_error`, `reason`, `orig`, or among its arguments."""
+        for name in ("os_error", "reason", "orig", "original_error"):
+            found = self.get(name)
+            if isinstance(found, BaseException) and found is not self.subject:
+                return self.under(found)
+        args = self.get("args")
+        if isinstance(args, tuple):
+            for item in cast("tuple[object, ...]", args)[:4]:
+                if isinstance(item, BaseException) and item is not self.subject:
+                    return self.under(item)
+        return None
+
+    def chain(self, chain_max: int = 8) -> list[Evidence]:
+        """Return this and what lies beneath: packed in, raised from, or raised while handling it."""
+        found: list[Evidence] = []
+        seen: set[int] = set()
+        at: Evidence | None = self
+        while at is not None and len(found) < chain_max and id(at.subject) not in seen:
+            seen.add(id(at.subject))
+            found.append(at)
+            at = at.inside or at.cause or at.context
+        return found
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+_NAMES_MAX = 2000
+
+
+def _names(cls: type) -> tuple[str, ...]:
+    found = _NAMES.get(cls)
+    if found is None:
+        if len(_NAMES) >= _NAMES_MAX:  # classes made in a loop must not fill the memory
+            _NAMES.clear()
+        found = tuple(f"{_package(base)}.{base.__name__}" for base in cls.__mro__ if base is not object) or ("?.?",)
+        _NAMES[cls] = found
+    return found
+
+
+def _package(cls: type) -> str:
+    module = cast("object", getattr(cls, "__module__", ""))
+    root = module.partition(".")[0] if isinstance(module, str) else ""
+    return {"_socket": "socket", "_ssl": "ssl", "httpx2": "httpx", "httpcore": "httpx", "pydantic_core": "pydantic"}.get(
+        root, root
+    )
+
+
+def _get(holder: object, name: str, default: object = None) -> object:
+    try:
+        return getattr(holder, name, default)
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:  # noqa: BLE001 - a property of a stranger may raise anything
+        return default
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value[:TEXT_MAX]
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value[:TEXT_MAX]).decode("utf-8", "replace")
+    return ""
+
+
+def _body_of(holder: object) -> str | bytes | dict[str, object] | list[object] | None:
+    """
+    Return the body where it was read already.
+
+    `.text` and `.data` of requests and urllib3 read from the network when it was not; they keep what was
+    read in `_content` and `_body`, as httpx and aiohttp do, so that is looked at first and alone.
+    """
+    for kept in ("_content", "_body"):
+        found = _get(holder, kept, holder)
+        if found is not holder:
+            return found if isinstance(found, (str, bytes)) else None
+    for name in ("body", "text", "content", "details"):
+        found = _get(holder, name)
+        if found and isinstance(found, (str, bytes, dict, list)):
+            return cast("str | bytes | dict[str, object] | list[object]", found)
+    return None

@@ -1,0 +1,173 @@
+"""
+"Later", in every form servers say it.
+
+Retry-After is seconds or an HTTP-date (RFC 9110, 10.2.3), a date meant against the server's own clock, so it
+is held against its `Date` where there is one. `retry-after-ms` is Azure's and OpenAI's. Reset headers hold Go
+durations (OpenAI: `6m0s`), seconds, unix times (GitHub) or RFC 3339 times (Anthropic). Bodies hold
+google.rpc.RetryInfo, `retry_after` fields, and sentences. Nothing here raises, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DAILY", "DAY_S", "MINUTELY", "later", "phrase_s", "told_s"]
+
+DAY_S: Final = 86_400.0
+_YEAR_S: Final = 31_536_000.0
+_TEXT_MAX = 20_000
+
+DAILY: Final = re.compile(r"per[ _-]?day|daily|\b(tpd|rpd)\b|perday|free-models-per-day", re.IGNORECASE | re.ASCII)
+MINUTELY: Final = re.compile(r"per[ _-]?(minute|second|hour)", re.IGNORECASE | re.ASCII)
+
+_NUMBER = re.compile(r"[+-]?\d{1,20}(\.\d{0,20})?", re.ASCII)
+_UNITS: Final = {"ms": 0.001, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
+_PART = re.compile(
+    r"(\d{1,12}(?:\.\d{1,12})?)\s?(ms|milliseconds?|us|µs|ns|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)"
+    r"(?![a-z])",
+    re.IGNORECASE | re.ASCII,
+)
+_PHRASE = re.compile(
+    r"(?:(?:try|retry|retrying|wait|resets?|available)(?: again)?(?: in| after| for)?|(?:again|retry) (?:in|after))[: ]{1,3}"
+    r"((?:\d{1,12}(?:\.\d{1,12})?\s?[a-zµ]{1,12}[ ,]{0,2}(?:and )?){1,4})",
+    re.IGNORECASE | re.ASCII,
+)
+_FIELD = re.compile(
+    r"[\"']?retry_?(?:after|delay|in)(_?ms|_?seconds|_?s)?\\{0,4}[\"']\s*:\s*\\{0,4}[\"']?(\d{1,12}(?:\.\d{1,12})?)(ms|s)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
+    """
+    Return how many seconds to wait, from what the server said; never negative, at most a year; else `None`.
+
+    A time that has passed is 0. Times of day need the server's `Date` header or `now_ms`. Reset headers
+    come last: they say when a bucket is full again, not that this request must wait for it.
+    """
+    said = told_s(headers, body_text, now_ms)
+    return said if said is not None else _reset_s(headers, _server_now_s(headers, now_ms))
+
+
+def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
+    """Return the wait addressed to this request: everything but the reset headers."""
+    try:
+        if (ms := headers.get("retry-after-ms")) and (number := _number(ms)) is not None:
+            return _bounded(number / 1000)
+        if after := headers.get("retry-after"):
+            number = _number(after)
+            if number is None:
+                number = _date_s(after, _server_now_s(headers, now_ms))
+            if number is not None:
+                return _bounded(number)
+        return phrase_s(body_text)
+    except (ValueError, TypeError, OverflowError, AttributeError):
+        return None
+
+
+def phrase_s(text: str) -> float | None:
+    """Return the wait a body names: a `retryDelay` or `retry_after` field, or `try again in 9m38s`."""
+    text = text[:_TEXT_MAX]
+    if found := _FIELD.search(text):
+        unit = (found[3] or found[1] or "s").lower().strip("_")
+        return _bounded(float(found[2]) * (0.001 if unit == "ms" else 1.0))
+    for found in _PHRASE.finditer(text):
+        if (duration := _duration_s(found[1])) is not None:
+            return _bounded(duration)
+    return None
+
+
+def _duration_s(text: str) -> float | None:
+    """Return the seconds of `6m0s`, `20ms`, `1 hour and 5 minutes`."""
+    total, any_part = 0.0, False
+    for number, unit in _PART.findall(text):
+        word = unit.lower()
+        short = word if word in _UNITS else "ms" if word.startswith("mil") else word[0]
+        total, any_part = total + float(number) * _UNITS[short], True
+    return total if any_part else None
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def _bounded(delay_s: float) -> float:
+    return min(max(delay_s, 0.0), _YEAR_S)
+
+
+def _server_now_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
+    """Return the server's idea of now, by its `Date`; else ours."""
+    date = headers.get("date")
+    ours = None if now_ms is None else now_ms / 1000
+    at = _http_date_s(date) if date else None
+    return at if at is not None else ours
+
+
+def _date_s(text: str, now_s: float | None) -> float | None:
+    at = _http_date_s(text)
+    if at is None:
+        at = _iso_s(text)
+    return None if at is None or now_s is None else at - now_s
+
+
+def _http_date_s(text: str) -> float | None:
+    """Return the unix seconds of an HTTP-date in any of its three forms."""
+    from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415 - dates are rare, the module is not small
+
+    try:
+        parts = parsedate_tz(text[:100])
+        return None if parts is None else float(mktime_tz(parts))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _iso_s(text: str) -> float | None:
+    """Return the unix seconds of an RFC 3339 time; without an offset it is UTC."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+
+    try:
+        at = datetime.fromisoformat(text.strip()[:40])
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+_MILLIS_FROM, _UNIX_FROM = 1e11, 1e9
+
+
+def _reset_s(headers: Mapping[str, str], now_s: float | None) -> float | None:
+    """Return the longest wait of the empty buckets; of all, where none says it is empty."""
+    empty: list[float] = []
+    every: list[float] = []
+    for name, value in headers.items():
+        if "reset" not in name or "limit" not in name:
+            continue
+        wait = _reset_value_s(value, now_s)
+        if wait is None:
+            continue
+        every.append(wait)
+        if (headers.get(name.replace("reset", "remaining")) or "").strip() == "0":
+            empty.append(wait)
+    return max(empty or every, default=None)
+
+
+def _reset_value_s(value: str, now_s: float | None) -> float | None:
+    try:
+        number = _number(value)
+        if number is None:
+            known = _duration_s(value) if _GO.fullmatch(value.strip()) else _date_s(value, now_s)
+            return None if known is None else _bounded(known)
+        if number >= _UNIX_FROM:
+            at = number / 1000 if number >= _MILLIS_FROM else number
+            return None if now_s is None else _bounded(at - now_s)
+        return _bounded(number)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+_GO = re.compile(r"(?:\d{1,12}(?:\.\d{1,12})?(?:ms|us|µs|ns|[smhd])){1,6}", re.ASCII)

@@ -1,0 +1,91 @@
+"""
+Secrets out, before a message is shown or stored; and what is left when ids, numbers and times are dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+__all__ = ["MESSAGE_MAX", "fingerprint", "redact"]
+
+MESSAGE_MAX: Final = 2000
+_GONE = "[redacted]"
+
+_SHAPES: Final = re.compile(
+    r"""
+    -----BEGIN[ A-Z]{0,40}PRIVATE\ KEY-----[\s\S]{0,8000}?(?:-----END[ A-Z]{0,40}PRIVATE\ KEY-----|\Z)
+  | \beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?                                # JWT
+  | \b(?:sk|pk|rk|ak)[-_][\w*.-]{6,}                                      # OpenAI, Anthropic, Stripe, OpenRouter
+  | \b(?:gsk|xai|hf|r8|pplx|nvapi|fw|tgp|csk|npm|dop|shpat|whsec|glpat|ghp|gho|ghu|ghs|ghr|github_pat|lsv2)[-_][\w-]{8,}
+  | \bxox[abeoprs]-[\w-]{6,}
+  | \bAIza[\w-]{20,}
+  | \bya29\.[\w.-]{10,}
+  | \b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}
+  | \bSG\.[\w-]{10,}\.[\w-]{10,}
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_SCHEMES: Final = re.compile(r"\b(bearer|basic|digest|negotiate|token)(\s+)(?=[\w+/=.~-]*[\d=_A-Z])[\w+/=.~-]{8,}", re.IGNORECASE | re.ASCII)
+_NAMED: Final = re.compile(
+    r"""
+    (?P<name>[\w-]{0,40}(?:api[\s_-]?key|secret|passw(?:or)?d|passphrase|pwd|private[_-]key|access[_-]?key(?:[_-]id)?
+      |(?:access|refresh|id|auth|session|security|csrf|bearer)[_-]?token|authorization|credential|signature|cookie|\bsig)\b
+      |(?<![\w-])(?:x-amz-)?token)
+    (?P<sep>["'\\]{0,4}\s{0,3}(?:=>|[=:])\s{0,3})
+    (?P<value>"[^"\n]{1,2000}"?|'[^'\n]{1,2000}'?|\\+"[^"\n]{1,2000}|(?:(?:bearer|basic)\s+)?[^\s,;&"'()<>}\]]{1,2000})
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_PROVIDED: Final = re.compile(r"\b((?:api key|password|token|secret)(?: provided)?(?: is)?:? )([\w*./+=-]*[\d*][\w*./+=-]{5,})", re.IGNORECASE | re.ASCII)
+_COOKIES: Final = re.compile(r"\b((?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3})([^\n\r\"'}]{1,4000})", re.IGNORECASE | re.ASCII)
+_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"'<>]{1,500})@", re.IGNORECASE | re.ASCII)
+
+
+def redact(text: str) -> str:
+    """
+    Return the text with secrets replaced by `[redacted]`.
+
+    Keys by the shapes vendors publish, JWTs, private keys, Authorization values, cookies, passwords in
+    URLs, and whatever is assigned to a name such as `api_key` or `password`. Names stay, so that the
+    message still says what was wrong. Linear in the length of the text.
+    """
+    text = _URL.sub(rf"\1{_GONE}@", text) if "@" in text else text
+    text = _SHAPES.sub(_GONE, text)
+    if _HINTS.search(text) is None:
+        return text
+    text = _COOKIES.sub(rf"\1{_GONE}", text)
+    text = _SCHEMES.sub(rf"\1\2{_GONE}", text)
+    text = _NAMED.sub(_named, text)
+    return _PROVIDED.sub(rf"\1{_GONE}", text)
+
+
+_HINTS: Final = re.compile(
+    r"bearer|basic|digest|negotiate|token|api.?key|secret|passw|passphrase|pwd|private|access|authorization|credential|sig|cookie",
+    re.IGNORECASE,
+)
+
+
+def _named(found: re.Match[str]) -> str:
+    value = found["value"]
+    if _GONE in value or value.lower() in _PLAIN:
+        return found[0]
+    quote = value[0] if value[0] in "\"'" else ""
+    return f"{found['name']}{found['sep']}{quote}{_GONE}{quote if len(value) > 1 and value[-1] == quote else ''}"
+
+
+_PLAIN: Final = frozenset({"none", "null", "true", "false", "invalid", "missing", "expired", "required"})
+
+_DATES = re.compile(
+    r"\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s|\b\d{1,2}[ -](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
+    re.ASCII,
+)
+_IDS = re.compile(r"[\w.:+-]*\d[\w.:+-]*|\b[0-9a-f]{8,}\b|\b(?:req|msg|run|call|toolu|chatcmpl|org|user|proj)[-_]\w+", re.ASCII)
+_SPACE = re.compile(r"[\s#]+")
+
+
+def fingerprint(text: str) -> str:
+    """Return 16 hexadecimal digits, equal for texts that differ only in ids, numbers, times and spacing."""
+    plain = _IDS.sub("#", _DATES.sub("#", text[:MESSAGE_MAX].lower()))
+    return blake2b(_SPACE.sub(" ", plain).strip().encode("utf-8", "replace"), digest_size=8).hexdigest()

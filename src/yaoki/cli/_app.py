@@ -1,0 +1,124 @@
+"""The command line: its verbs, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import typer
+
+from yaoki.cli._exits import CommandError, Exit
+from yaoki.cli._out import Out
+from yaoki.errors import (
+    AnswerRefused,
+    DeclarationError,
+    EncodingError,
+    InputMismatch,
+    RunNotFound,
+    YaokiError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["run_command"]
+
+_VERBS = {
+    "run": "Run a loop, or go on with it, until it ends or waits.",
+    "runs": "List the runs, those that need you first.",
+    "show": "Say why a run is where it is, and what to type next.",
+    "answer": "Answer a question of a run.",
+    "cancel": "Cancel a run: nothing new begins.",
+    "redrive": "Let a dead run go on at the step it ended at.",
+    "demo": "See it survive: failures, kills, and an audit.",
+}
+"""Each is `yaoki.cli.<verb>.<verb>`; only the one that was typed is imported."""
+
+_EPILOG = "Exit codes: 0 done, 1 run dead, 2 usage, 3 waits for somebody, 4 capped, 5 cancelled, 70 failed or busy."
+_USAGE = (AnswerRefused, DeclarationError, EncodingError, InputMismatch, RunNotFound)
+"""Errors of what was typed; every other one is the command's own."""
+
+
+def run_command(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code; an error is one line on stderr, and JSON if that was asked for."""
+    out = Out(as_json="--json" in argv)
+    try:
+        return _call(list(argv))
+    except CommandError as error:
+        return _refuse(out, error.code, error.message, error.exit_code, argv)
+    except YaokiError as error:
+        code = Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED
+        return _refuse(out, error.code, str(error), code, argv)
+    except KeyboardInterrupt:
+        return _refuse(out, "interrupted", "interrupted", Exit.INTERRUPTED, argv)
+    except Exception as error:  # noqa: BLE001 - the edge: whatever it is, people get one line
+        return _refuse(out, "internal", f"{type(error).__name__}: {error}; see --debug", Exit.FAILED, argv)
+
+
+def _call(argv: list[str]) -> int:
+    verb = next((word for word in argv if not word.startswith("-")), "")
+    command = typer.main.get_command(_app(verb))
+    try:
+        result: object = command.main(argv, prog_name="yaoki", standalone_mode=False)
+    except typer.Abort:
+        return Exit.INTERRUPTED
+    except typer.Exit as ended:
+        return ended.exit_code
+    except Exception as error:
+        usage = _usage_of(error, verb)
+        if usage is None:
+            raise
+        if not usage:
+            return Exit.USAGE
+        raise CommandError("usage", usage) from error
+    return result if isinstance(result, int) else Exit.DONE
+
+
+def _app(verb: str) -> typer.Typer:
+    """Return the command with that verb in full and the others by their one line."""
+    app = typer.Typer(
+        name="yaoki",
+        help="Runs agent loops that survive: killed anywhere, they end, and nothing is done twice unknowingly.",
+        epilog=_EPILOG,
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name, help_ in _VERBS.items():
+        app.command(name, short_help=help_)(_verb(name) if name == verb else _unread)
+    return app
+
+
+def _verb(name: str) -> Callable[..., int]:
+    verb: Callable[..., int] = getattr(import_module(f"yaoki.cli.{name}"), name)
+    return verb
+
+
+def _unread() -> int:
+    """Stand for a verb that was not typed: its name and its line are all that is read of it."""
+    return Exit.FAILED
+
+
+def _usage_of(error: Exception, verb: str) -> str | None:
+    """Return the line for a wrong command line, empty if help was shown instead; `None` for any other error."""
+    message = getattr(error, "format_message", None)
+    if message is None:
+        return None
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{error}\n" if str(error) else "")
+        return ""
+    text = " ".join(str(message()).split()).rstrip(".")
+    asked = f"yaoki {verb} --help" if verb in _VERBS else "yaoki --help"
+    return f"{text}{'' if text.endswith('?') else '.'} See: {asked}"
+
+
+def _refuse(out: Out, code: str, message: str, exit_code: int, argv: Sequence[str]) -> int:
+    if "--debug" in argv:
+        import traceback
+
+        traceback.print_exc()
+    out.error(code, message)
+    return exit_code

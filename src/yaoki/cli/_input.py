@@ -1,0 +1,65 @@
+"""Input from the command line: JSON, read strictly, with the place where it stops being JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from yaoki.cli._exits import CommandError
+
+__all__ = ["json_value", "read_input"]
+
+
+def read_input(given: str) -> object:
+    """
+    Return the value of `--input JSON|@FILE`; `@-` is stdin.
+
+    Raises:
+        CommandError: The file cannot be read, or what was given is no JSON.
+    """
+    if not given.startswith("@"):
+        return json_value(given, what="--input")
+    name = given[1:]
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandError("input.unreadable", f"--input {given}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise CommandError("input.unreadable", f"--input {given}: not UTF-8 at byte {error.start}") from error
+    return json_value(text, what=f"--input {given}")
+
+
+def json_value(text: str, *, what: str) -> object:
+    """
+    Return the value of a JSON text; `NaN` and `Infinity` are none.
+
+    Raises:
+        CommandError: It is no JSON; the message says where, and how a plain string is given.
+    """
+    try:
+        value: object = json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        hint = f"; a string needs its own quotes: {_quoted(text)}" if _bare(text) else ""
+        where = f"line {error.lineno} column {error.colno}"
+        raise CommandError("input.not_json", f"{what} is not JSON at {where}: {error.msg}{hint}") from error
+    except (ValueError, RecursionError) as error:
+        raise CommandError("input.not_json", f"{what} is not JSON: {error}") from error
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    msg = f"{name} is no JSON number"
+    raise ValueError(msg)
+
+
+_BARE_MAX = 60
+
+
+def _bare(text: str) -> bool:
+    return bool(text) and len(text) <= _BARE_MAX and text[0] not in '{["' and "\n" not in text
+
+
+def _quoted(text: str) -> str:
+    return "'" + json.dumps(text, ensure_ascii=False) + "'"

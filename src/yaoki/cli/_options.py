@@ -1,0 +1,51 @@
+"""The options every verb takes, and what they come to."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import typer
+
+from yaoki.cli._out import Out
+from yaoki.cli._views_text import Commands, Now
+from yaoki.clock import SystemClock
+
+__all__ = ["DEFAULT_STORE", "DebugOption", "JsonOption", "RunArgument", "Session", "StoreOption", "session"]
+
+DEFAULT_STORE = "sqlite:///yaoki.db"
+
+StoreOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL", help="Where the runs are. [default: $YAOKI_STORE or sqlite:///yaoki.db]"),
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+DebugOption: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+RunArgument: TypeAlias = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a verb works with: the store's URL, where to speak, how to write commands, and the clock."""
+
+    store: str
+    out: Out
+    commands: Commands
+    clock: SystemClock
+
+    def now(self) -> Now:
+        """Return the moment views speak of."""
+        return Now(now_ms=self.clock.now_ms())
+
+
+def session(store: str | None, *, as_json: bool) -> Session:
+    """Return the session for a verb's options; `--store` is repeated in commands only if it had to be given."""
+    default = os.environ.get("YAOKI_STORE") or DEFAULT_STORE
+    given = store if store and store != default else ""
+    return Session(
+        store=store or default,
+        out=Out(as_json=as_json),
+        commands=Commands(store=given),
+        clock=SystemClock(),
+    )

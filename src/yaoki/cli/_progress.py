@@ -1,0 +1,94 @@
+"""The supervisor's eyes: the journal read now and then, progress written where somebody watches."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from yaoki.cli._store import open_store
+from yaoki.cli._views_show import row_spans
+from yaoki.cli._views_steps import identity, rows
+from yaoki.cli._views_text import columns
+from yaoki.cli._watch import Watch
+from yaoki.errors import JournalError, RunNotFound
+from yaoki.records import State
+
+if TYPE_CHECKING:
+    from yaoki.cli._options import Session
+    from yaoki.cli._views_steps import Row
+    from yaoki.records import Entry
+    from yaoki.runtime import Runner
+
+__all__ = ["Reader"]
+
+_SETTLED = ("ok", "failed", "UNKNOWN", "refused", "adopted", "asked")
+
+
+class Reader:
+    """
+    Reads one run over a connection of its own.
+
+    A store that is not there yet, or cannot be read just now, is nothing seen: the worker says what is
+    wrong with a store, and the receipt is read when it has ended.
+    """
+
+    def __init__(self, run_id: str, here: Session) -> None:
+        self.watch = Watch()
+        self._run_id = run_id
+        self._here = here
+        self._stack = ExitStack()
+        self._store: Runner | None = None
+        self._seen: set[int] = set()
+        self._told: dict[str, int] = {}
+        self._turn = 0
+
+    def look(self, *, tell: bool = True) -> None:
+        """Read what is new; write the steps that ended since the last look, where somebody watches."""
+        try:
+            store = self._opened()
+            entries = store.journal(self._run_id)
+        except (JournalError, RunNotFound):
+            return
+        fresh = [entry for entry in entries if entry.seq not in self._seen]
+        self._seen.update(entry.seq for entry in fresh)
+        self.watch.feed(fresh, self._here.clock.monotonic_s())
+        if fresh and self._here.out.watched:
+            self._news_of(entries, tell=tell)
+
+    def at_rest(self) -> bool:
+        """Whether the run is final or waits for somebody, as the store has it now."""
+        try:
+            status = self._opened().get(self._run_id).status
+        except (JournalError, RunNotFound):
+            return False
+        return status.final or status is State.WAITING
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stack.close()
+
+    def _opened(self) -> Runner:
+        if self._store is None:
+            self._store = self._stack.enter_context(open_store(self._here.store))
+        return self._store
+
+    def _news_of(self, entries: list[Entry], *, tell: bool) -> None:
+        """Take note of each step that has ended, and write it if it is to be told."""
+        ended = [row for row in rows(entries) if self._news(row)]
+        if not tell:
+            return
+        now = self._here.now()
+        for row in ended:
+            turn = identity(row.key).turn
+            head = f"turn {turn}" if row.key and turn > 0 and turn != self._turn else ""
+            self._turn = turn if row.key else self._turn
+            self._here.out.progress(columns([row_spans(row, now, turn=head)]))
+
+    def _news(self, row: Row) -> bool:
+        if row.key and row.outcome not in _SETTLED:
+            return False
+        name = row.key or f"{row.at} {row.what}"
+        if self._told.get(name) == row.attempts:
+            return False
+        self._told[name] = row.attempts
+        return True

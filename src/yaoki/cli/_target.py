@@ -1,0 +1,118 @@
+"""What `yaoki run` is pointed at: `FILE:LOOP`, loaded and looked up. Imported by the worker: no typer, no rich."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from yaoki.cli._exits import CommandError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["find_loop_name", "load_file", "split_target"]
+
+
+def split_target(target: str) -> tuple[Path, str]:
+    """
+    Return the file and the loop's name, `""` where none was given.
+
+    Raises:
+        CommandError: There is no such file.
+    """
+    file, colon, name = target.rpartition(":")
+    if not colon or "/" in name or name.endswith(".py"):
+        file, name = target, ""
+    path = Path(file)
+    if not path.is_file():
+        raise CommandError("file.not_found", f"no file {file}{_meant(path)}; say FILE:LOOP, as in agents.py:my_loop")
+    return path, name
+
+
+def _meant(path: Path) -> str:
+    if path.is_dir():
+        return " (it is a directory)"
+    try:
+        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix == ".py")
+    except OSError:
+        return ""
+    close = get_close_matches(path.name, beside, n=1) or get_close_matches(path.name + ".py", beside, n=1)
+    return f"; did you mean {path.parent / close[0]}?" if close else ""
+
+
+def load_file(path: Path) -> ModuleType:
+    """
+    Return the file as an imported module, under its own name, its package's where it lies in one.
+
+    Raises:
+        CommandError: Importing it raised; the message has the file's own line and the error, on one line.
+    """
+    root, name = _module_name(path.resolve())
+    sys.path.insert(0, str(root))
+    try:
+        if "." in name:
+            return importlib.import_module(name)
+        return _load(path.resolve(), name)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise CommandError("file.import", _import_error(path, error)) from error
+
+
+def _module_name(path: Path) -> tuple[Path, str]:
+    """Return the folder to import from and the dotted name, going up while there is an `__init__.py`."""
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        parts.append(folder.name)
+        folder = folder.parent
+    return folder, ".".join(reversed(parts))
+
+
+def _load(path: Path, name: str) -> ModuleType:
+    if name in sys.modules:
+        name = f"_run_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise CommandError("file.import", f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import_error(path: Path, error: BaseException) -> str:
+    if isinstance(error, CommandError):
+        return error.message
+    text = " ".join(str(error).split()) or "raised while it was imported"
+    if isinstance(error, SyntaxError):
+        return f"{error.filename or path}:{error.lineno or 0}: {type(error).__name__}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename) == path.resolve()]
+    where = f"{path}:{own[-1].lineno}" if own else str(path)
+    return f"{where}: {type(error).__name__}: {text}"
+
+
+def find_loop_name(wanted: str, names: list[str], file: str) -> str:
+    """
+    Return the name of the loop meant: the one asked for, or the only one there is.
+
+    Raises:
+        CommandError: There is none of that name, or the choice is not clear; the message lists them.
+    """
+    if wanted in names:
+        return wanted
+    if not names:
+        raise CommandError("loop.not_found", f"{file} has no loop; decorate one: @loop def my_loop(run, …)")
+    if not wanted and len(names) == 1:
+        return names[0]
+    there = ", ".join(names)
+    if not wanted:
+        raise CommandError("loop.not_found", f"which loop of {file}? {there}; say {file}:{names[0]}")
+    close = get_close_matches(wanted, names, n=1)
+    meant = f"; did you mean {file}:{close[0]}?" if close else ""
+    raise CommandError("loop.not_found", f"no loop {wanted} in {file}; there: {there}{meant}")

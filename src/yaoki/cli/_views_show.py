@@ -1,0 +1,265 @@
+"""Why a run is where it is, and what to type next: the pure part of `yaoki show` and of the end of `yaoki run`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from yaoki.cli._views_ask import ask_lines, evidence
+from yaoki.cli._views_steps import identity, rows
+from yaoki.cli._views_text import Line, columns, duration, line, money, plural, short_call, shorten
+from yaoki.records import Claimed, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from yaoki.cli._views_steps import Row
+    from yaoki.cli._views_text import Commands, Now, Role, Span
+    from yaoki.records import Entry
+    from yaoki.runtime._receipt import Met, Receipt
+
+__all__ = ["show_lines", "timeline_lines"]
+
+_ROWS_SHOWN = 12
+_VALUE_SHOWN = 2_000
+_MESSAGE_CELLS = 300
+_LISTED = 8
+"""Failures, gaps, orphans: at most this many of each; `--journal` and `--json` have all."""
+
+_ROLES: dict[State, Role] = {
+    State.COMPLETED: "good",
+    State.CAPPED: "ask",
+    State.DEAD: "bad",
+    State.WAITING: "ask",
+    State.CANCELLED: "dim",
+}
+
+
+def show_lines(
+    receipt: Receipt, entries: Sequence[Entry], now: Now, commands: Commands, *, steps: bool = True
+) -> list[Line]:
+    """Return a run for a person who must decide: headline, the reason, the commands, what it cost, what it did."""
+    blocks: list[list[Line]] = [[_headline(receipt, entries, now)]]
+    blocks += [
+        ask_lines(receipt.run_id, ask, evidence(entries, ask.step), now, commands)
+        for ask in receipt.asks
+        if not ask.verdict and receipt.status is State.WAITING
+    ]
+    blocks.append(_reason(receipt, now))
+    blocks.append(_outcome(receipt))
+    blocks.append(_listed("Gap", receipt.gaps) + _listed("Orphan", receipt.orphans))
+    blocks.append(_next(receipt, commands))
+    tail = [line(("Spent", "head"), "   ", " · ".join(_spent(receipt)))]
+    if steps:
+        tail += timeline_lines(entries, now, rows_max=_ROWS_SHOWN)
+        tail.append(line(("All: ", "dim"), (commands.verb("show", receipt.run_id, "--journal"), "command")))
+    blocks.append(tail)
+    out: list[Line] = []
+    for block in blocks:
+        if block:
+            out += [line(), *block] if out else block
+    return out
+
+
+def _headline(receipt: Receipt, entries: Sequence[Entry], now: Now) -> Line:
+    parts: list[Span] = [(receipt.run_id, "head"), (f" · {receipt.loop} · ", "")]
+    parts += [(receipt.status.value.upper(), _ROLES.get(receipt.status, "head"))]
+    parts.append((_headline_time(receipt, entries, now), ""))
+    if receipt.file:
+        parts.append((f" · {PurePath(receipt.file).name}", "dim"))
+    return parts
+
+
+def _headline_time(receipt: Receipt, entries: Sequence[Entry], now: Now) -> str:
+    match receipt.status:
+        case State.WAITING:
+            whom = {"person": "you", "budget": "a budget", "signal": "a signal", "code": "code"}
+            since = receipt.waiting_since
+            wait = f" since {now.time(since)} ({now.since(since)})" if since else ""
+            return f" for {whom.get(receipt.waits_for, receipt.waits_for or 'somebody')}{wait}"
+        case State.SLEEPING:
+            return f" until {now.time(receipt.wake_at)} ({now.until(receipt.wake_at)} to go)" if receipt.wake_at else ""
+        case State.RUNNING:
+            claim = next((e.record for e in reversed(entries) if isinstance(e.record, Claimed)), None)
+            if claim is None:
+                return f" since {now.time(receipt.started_at)}" if receipt.started_at else ""
+            return f" since {now.time(claim.at)} ({now.since(claim.at)}), by pid {claim.pid}"
+        case State.PENDING:
+            return f" since {now.time(receipt.created_at)}: no process drives it" if receipt.created_at else ""
+        case State.COMPLETED | State.CAPPED | State.DEAD | State.CANCELLED:
+            began = receipt.started_at or receipt.created_at
+            took = f" after {duration(receipt.ended_at - began)}" if began else ""
+            return f" {now.time(receipt.ended_at)}{took}"
+
+
+def _reason(receipt: Receipt, now: Now) -> list[Line]:
+    """Return why it is there, where no question says it already."""
+    match receipt.status:
+        case State.DEAD:
+            return _death(receipt, now)
+        case State.WAITING if receipt.waits_for == "code":
+            lines = [line((receipt.text or "The code no longer fits what is recorded.", "ask"))]
+            lines += [line(("  " + text, _diff_role(text))) for text in receipt.diff.splitlines()]
+            return [*lines, line("Nothing was executed. Put the code back as it was, and run it again.")]
+        case State.WAITING if any(not ask.verdict for ask in receipt.asks):
+            return []
+        case State.COMPLETED:
+            return []
+        case State.CAPPED:
+            by = f"Ended by {receipt.stopped_by}" if receipt.stopped_by else "Ended by a cap"
+            return [line(by + (f": {receipt.text}" if receipt.text else ""))]
+        case _:
+            return [line(receipt.text)] if receipt.text else []
+
+
+def _death(receipt: Receipt, now: Now) -> list[Line]:
+    met = [m for m in receipt.failures if m.step == receipt.step] if receipt.step else []
+    where = met[-1].call if met and met[-1].call else identity(receipt.step).name if receipt.step else receipt.loop
+    failure = receipt.failure
+    if failure is None:
+        return [line(("Ended at ", ""), (where, "head"), f": {receipt.text or receipt.stopped_by}")]
+    reason = "" if failure.message == failure.reason else failure.message
+    lines = [line("Ended at ", (where, "head"), ": ", (failure.reason, "bad"), "  ", shorten(reason, _MESSAGE_CELLS))]
+    if failure.hint:
+        lines.append(line("  " + failure.hint))
+    if receipt.text and failure.reason not in receipt.text:
+        lines.append(line("  " + receipt.text))
+    if met:
+        lines.append(line("Tried:"))
+        lines += columns([_tried(m, now) for m in met[-_LISTED:]], indent="  ")
+    return lines
+
+
+def _tried(met: Met, now: Now) -> list[Span]:
+    return [
+        (f"attempt {met.attempt}", ""),
+        (now.time(met.at), "dim"),
+        (met.failure.reason, "bad"),
+        (f"executed {met.failure.executed.value}", "dim"),
+        (f"then {met.then}" if met.then else "", "dim"),
+    ]
+
+
+def _diff_role(text: str) -> Role:
+    if text.startswith("+"):
+        return "add"
+    return "remove" if text.startswith("-") else "dim"
+
+
+def _outcome(receipt: Receipt) -> list[Line]:
+    if receipt.status is State.COMPLETED:
+        return [line(("Result", "head")), *_value(receipt.value)]
+    if receipt.partial is not None:
+        return [line(("Partial result", "head")), *_value(receipt.partial)]
+    return []
+
+
+def _value(value: object) -> list[Line]:
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+    shown = text[:_VALUE_SHOWN]
+    lines = [line("  " + part) for part in shown.splitlines() or [""]]
+    if len(text) > len(shown):
+        lines.append(line((f"  … {len(text) - len(shown):,} more characters: --json", "dim")))
+    return lines
+
+
+def _listed(noun: str, items: Sequence[str]) -> list[Line]:
+    lines = [line((noun, "ask"), f"  {item}") for item in items[:_LISTED]]
+    if len(items) > _LISTED:
+        lines.append(line((f"{noun}  … {len(items) - _LISTED} more: --json", "dim")))
+    return lines
+
+
+def _next(receipt: Receipt, commands: Commands) -> list[Line]:
+    asked = receipt.status is State.WAITING and any(not ask.verdict for ask in receipt.asks)
+    if asked or not receipt.next_action:
+        return []
+    return [line("Next   ", (commands.dress(receipt.next_action), "command"))]
+
+
+_SHORT = {"retries": "retries", "calls": "calls", "tokens": "tokens"}
+
+
+def _spent(receipt: Receipt) -> list[str]:
+    """Return what was used, beside its bound where there is one."""
+    spent, bound = receipt.spent, receipt.budget
+    parts: list[str] = []
+    if spent.cost_usd or "cost_usd" in bound:
+        top = f"/{bound['cost_usd']:.2f}" if "cost_usd" in bound else ""
+        parts.append(money(spent.cost_usd) + top)
+    for name, used in (("tokens", spent.tokens), ("calls", spent.calls)):
+        if used or name in bound:
+            parts.append(_of(used, bound.get(name), name))
+    parts.append(_of(spent.retries, bound.get("retries"), "retries"))
+    turn = max(receipt.turn, spent.turns)
+    parts.append(f"turn {turn}" + (f"/{bound['turns']:g}" if "turns" in bound else ""))
+    parts.append(plural(receipt.attempts, "attempt"))
+    if receipt.restarts:
+        parts.append(plural(receipt.restarts, "restart"))
+    if receipt.failures:
+        parts.append(_healed(receipt.failures))
+    return parts
+
+
+def _of(used: float, bound: float | None, noun: str) -> str:
+    return f"{used:g} {noun}" if bound is None else f"{used:g}/{bound:g} {noun}"
+
+
+def _healed(failures: Sequence[Met]) -> str:
+    counts = Counter(met.failure.reason for met in failures)
+    named = ", ".join(f"{reason} x{count}" if count > 1 else reason for reason, count in counts.most_common(3))
+    healed = sum(met.healed for met in failures)
+    rest = ", …" if len(counts) > 3 else ""  # noqa: PLR2004 - as many as are named
+    return f"{plural(len(failures), 'failure')}, {healed} healed ({named}{rest})"
+
+
+def timeline_lines(entries: Sequence[Entry], now: Now, *, rows_max: int) -> list[Line]:
+    """Return the last `rows_max` steps, each with its outcome, its length and what it took to get there."""
+    story = rows(entries)
+    shown = story[-rows_max:]
+    lines: list[Line] = []
+    if len(story) > len(shown):
+        lines.append(line((f"… {len(story) - len(shown)} earlier", "dim")))
+    table: list[list[Span]] = []
+    turn = -1
+    for row in shown:
+        here = identity(row.key).turn if row.key else turn
+        table.append(row_spans(row, now, turn=f"turn {here}" if here > 0 and here != turn else ""))
+        turn = here
+    return lines + columns(table)
+
+
+_OUTCOMES: dict[str, Role] = {
+    "ok": "good",
+    "adopted": "good",
+    "failed": "bad",
+    "refused": "bad",
+    "UNKNOWN": "ask",
+    "asked": "ask",
+    "cancelled": "dim",
+}
+
+
+def row_spans(row: Row, now: Now, *, turn: str = "") -> list[Span]:
+    """Return one step as cells: time, turn, call, outcome, length, note."""
+    if not row.key:
+        return [(now.time(row.at), "dim"), (turn, "dim"), (row.what, "head"), ("", ""), ("", ""), (row.note, "dim")]
+    parts = identity(row.key)
+    call = short_call(row.what)
+    what = f"{parts.branch}  {call}" if parts.branch else call
+    took = duration(row.took_ms) if row.took_ms >= 0 else ""
+    role = _OUTCOMES.get(row.outcome, "")
+    return [(now.time(row.at), "dim"), (turn, "dim"), (what, ""), (row.outcome, role), (took, ""), (_note(row), "dim")]
+
+
+def _note(row: Row) -> str:
+    retries = row.attempts - 1
+    if row.outcome in ("ok", "adopted", "running") and retries > 0:
+        why = ", ".join(dict.fromkeys(row.reasons[:3]))
+        waited = f", waited {duration(row.waited_ms)}" if row.waited_ms else ""
+        return f"after {plural(retries, 'retry', 'retries')} ({why}{waited})"
+    if row.outcome == "failed" and retries > 0:
+        return f"{row.note} (attempt {row.attempts})"
+    return row.note

@@ -1,0 +1,143 @@
+"""
+The worker of `yaoki run`: loads the file, drives one run, says how it ended.
+
+`python -m yaoki.cli._worker TARGET --run-id ID SUPERVISOR_PID REPORT_FD`; the job comes through stdin. Its
+stdout is stderr already, so what user code prints never spoils the command's. It imports neither typer
+nor rich, and holds the only connections a run is driven over.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, json
+
+from yaoki.cli._bind import arguments_of, missing_of
+from yaoki.cli._die_with import die_with
+from yaoki.cli._exits import CommandError, Exit
+from yaoki.cli._report import Job, Report
+from yaoki.cli._target import find_loop_name, load_file, split_target
+from yaoki.errors import (
+    DeclarationError,
+    EncodingError,
+    InputMismatch,
+    JournalError,
+    YaokiError,
+)
+
+if TYPE_CHECKING:
+    from inspect import Signature
+    from types import ModuleType
+
+    from yaoki.runtime._loop import Bound, Loop
+
+__all__ = ["main"]
+
+_USAGE = (DeclarationError, EncodingError, InputMismatch)
+
+
+def main(argv: list[str]) -> int:
+    """Do the job on stdin and return the exit status; the report says what the status cannot."""
+    parent, report_fd = int(argv[-2]), int(argv[-1])
+    die_with(parent)
+    os.set_inheritable(report_fd, False)  # noqa: FBT003 - os's own signature
+    job = json.decode(sys.stdin.buffer.read(), type=Job)
+    _close_stdin()
+    report = _do(job)
+    os.write(report_fd, json.encode(report) + b"\n")
+    return report.exit_code
+
+
+def _close_stdin() -> None:
+    """Nobody types to a worker: a tool that reads stdin gets its end."""
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(devnull, 0)
+    os.close(devnull)
+
+
+def _do(job: Job) -> Report:
+    try:
+        return _drive(job, _bound(job))
+    except CommandError as error:
+        _traceback(job)
+        return Report(end="refused", code=error.code, message=error.message, exit_code=error.exit_code)
+    except YaokiError as error:
+        _traceback(job)
+        exit_code = Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED
+        return Report(end="refused", code=error.code, message=str(error), exit_code=exit_code)
+
+
+def _traceback(job: Job) -> None:
+    if job.debug:
+        import traceback
+
+        traceback.print_exc()
+
+
+def _bound(job: Job) -> Bound[Any]:
+    """Return the loop with its arguments: those given, else those the run has, else none."""
+    path, name = split_target(job.target)
+    module = load_file(path)
+    loops = _loops(module)
+    loop = loops[find_loop_name(name, sorted(loops), str(path))]
+    if job.notes:
+        for note in loop.preflight():
+            sys.stderr.write(f"yaoki: {note}\n")
+    if job.input is UNSET:
+        stored = _stored_input(job)
+        if stored is not None:
+            return loop.bind_data(stored)
+        args, kwargs = missing_of(_spoken(loop), loop.name)
+    else:
+        args, kwargs = arguments_of(_spoken(loop), json.decode(job.input), loop.name)
+    try:
+        bound: Bound[Any] = loop.bind(*args, **kwargs)
+    except (EncodingError, TypeError) as error:
+        raise CommandError("input.mismatch", f"--input does not fit {loop.name}: {error}") from error
+    return bound
+
+
+def _loops(module: ModuleType) -> dict[str, Loop[..., Any]]:
+    """Return the module's loops by the name they have there, and by their own where that is another."""
+    from yaoki.runtime._loop import Loop
+
+    found = {name: value for name, value in vars(module).items() if isinstance(value, Loop)}
+    return {**{loop.name: loop for loop in found.values()}, **found}
+
+
+def _spoken(loop: Loop[..., Any]) -> Signature:
+    """
+    Return what a person can say to a loop: its parameters without the Local ones, which its file fills in.
+
+    Raises:
+        CommandError: One is not filled in.
+    """
+    local = loop.params.local
+    parameters = loop.signature.parameters
+    missing = [name for name in sorted(local - loop.locals.keys()) if parameters[name].default is Parameter.empty]
+    if missing:
+        raise CommandError(
+            "loop.locals",
+            f"{loop.name} needs {', '.join(missing)}, which no input can give; "
+            f"name one in the file: served = {loop.name}.with_locals({missing[0]}=…)",
+        )
+    return loop.signature.replace(parameters=[p for name, p in parameters.items() if name not in local])
+
+
+def _stored_input(job: Job) -> bytes | None:
+    """Return the arguments the run has already, or `None`: there is no such run, or no store yet."""
+    from yaoki.clock import SystemClock
+    from yaoki.journal import Journal
+
+    try:
+        journal = Journal.open(job.store, clock=SystemClock(), create=False, worker=False)
+    except JournalError:
+        return None
+    try:
+        row = journal.get(job.run_id)
+    finally:
+        journal.close()
+    return None if row is None else row.input

@@ -1,0 +1,52 @@
+"""`yaoki answer`: the first answer to a question wins."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from yaoki.cli._exits import Exit
+from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
+from yaoki.cli._store import known_run, open_store
+from yaoki.cli._views_text import line
+from yaoki.cli._who import who
+from yaoki.cli._words import ABSENT, open_ask, parse_words, value_of
+
+__all__ = ["answer"]
+
+
+def answer(
+    run: RunArgument,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort",
+            help="Values are JSON; text may go without quotes where text is asked for.",
+            show_default=False,
+        ),
+    ],
+    *,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001 - read at the edge
+) -> int:
+    """Answer a question of a run. Refused, with the open questions listed, when it is not clear which one."""
+    here = session(store, as_json=as_json)
+    typed = parse_words(words)
+    with open_store(here.store) as verbs:
+        before = known_run(verbs, run, here)
+        ask = open_ask(before, typed.ask)
+        value = value_of(typed, ask)
+        which = ask.id if ask else typed.ask
+        if value is ABSENT:
+            receipt = verbs.answer(run, which, typed.verdict, by=who())
+        else:
+            receipt = verbs.answer(run, which, typed.verdict, value, by=who())
+    if as_json:
+        here.out.data(receipt.to_json())
+        return Exit.DONE
+    here.out.lines([line((run, "head"), f": {which or 'the question'} is answered: {typed.verdict}.")])
+    if receipt.next_action:
+        here.out.lines([line("Next   ", (here.commands.dress(receipt.next_action), "command"))])
+    return Exit.DONE

@@ -1,0 +1,84 @@
+"""`yaoki run`: a loop under a small supervisor, until its run is final or waits for somebody."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from yaoki.cli._exits import CommandError, Exit, exit_for
+from yaoki.cli._input import read_input
+from yaoki.cli._options import DebugOption, JsonOption, Session, StoreOption, session
+from yaoki.cli._report import Job
+from yaoki.cli._store import known_run, open_store
+from yaoki.cli._target import split_target
+from yaoki.cli._views_show import show_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["run"]
+
+_RANDOM = 6
+"""Hexadecimal characters that make a fresh id one of 16 million."""
+
+
+def run(
+    target: Annotated[
+        str, typer.Argument(metavar="FILE:LOOP", help="The loop, as in agents.py:refund_agent.", show_default=False)
+    ],
+    *,
+    input_: Annotated[
+        str | None,
+        typer.Option("--input", metavar="JSON|@FILE", help="Arguments by name, or the only one's value."),
+    ] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", metavar="ID", help="Names the run; the same id goes on where it was.")
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Run a loop, or go on with it: restarts its worker when it dies, prints the receipt."""
+    import msgspec
+
+    from yaoki.cli._supervisor import Interrupted, supervise
+
+    here = session(store, as_json=as_json)
+    path, loop = split_target(target)
+    given = msgspec.UNSET if input_ is None else msgspec.Raw(json.dumps(read_input(input_)).encode())
+    name = _checked(run_id) if run_id is not None else _fresh(path, loop, here)
+    job = Job(target=target, run_id=name, store=here.store, input=given, debug=debug)
+    if run_id is None or here.out.watched:
+        here.out.note(f"run {name}")
+    try:
+        supervise(job, here)
+    except Interrupted as ended:
+        again = here.commands.dress("yaoki " + shlex.join(["run", target, "--run-id", name]))
+        raise CommandError("interrupted", f"stopped; nothing is lost. Go on: {again}", 128 + ended.number) from None
+    return _receipt(name, here)
+
+
+def _receipt(run_id: str, here: Session) -> int:
+    with open_store(here.store) as store:
+        receipt = known_run(store, run_id, here)
+        entries = [] if here.out.as_json else store.journal(run_id)
+    if here.out.as_json:
+        here.out.data(receipt.to_json())
+    else:
+        here.out.lines(show_lines(receipt, entries, here.now(), here.commands, steps=False))
+    return exit_for(receipt.status)
+
+
+def _fresh(path: Path, loop: str, here: Session) -> str:
+    stem = re.sub(r"[^A-Za-z0-9_.-]", "-", loop or path.stem)
+    return f"{stem}-{here.clock.new_id()[:_RANDOM]}"
+
+
+def _checked(run_id: str) -> str:
+    if not run_id.strip():
+        raise CommandError("usage", "--run-id is empty; leave it out for a fresh id", Exit.USAGE)
+    return run_id

@@ -1,0 +1,9 @@
+"""The store of runs and their records: SQLite, written ahead, fenced, synced when it has to be."""
+
+from __future__ import annotations
+
+from yaoki.journal._codec import POSTS
+from yaoki.journal._journal import Journal
+from yaoki.journal._rows import Claim, RunRow
+
+__all__ = ["POSTS", "Claim", "Journal", "RunRow"]

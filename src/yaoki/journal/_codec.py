@@ -1,0 +1,59 @@
+"""Records to and from the bytes in the journal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yaoki.errors import StoreCorrupt, StoreRefused
+from yaoki.records import KINDS, Entry, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from yaoki.journal._sqlite import Row
+
+__all__ = ["POSTS", "SEQ_MASK", "decode_all", "encode"]
+
+POSTS = 1 << 31
+"""The first seq of records posted from outside; the driver's are below it."""
+
+SEQ_MASK = (1 << 32) - 1
+
+encode = msgspec.json.Encoder().encode
+
+_DECODERS: dict[int, msgspec.json.Decoder[Record]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+
+
+def decode_all(rows: Iterable[Row], path: str) -> list[Entry]:
+    """
+    Decode rows `(id, kind, key, body)`.
+
+    Raises:
+        StoreRefused: A kind this version does not know: it is refused, never skipped.
+        StoreCorrupt: A body that is not the record its kind says.
+    """
+    return [_decode(row, path) for row in rows]
+
+
+def _decode(row: Row, path: str) -> Entry:
+    rowid, kind, key, body = row
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        raise StoreRefused(
+            f"store {path}: {_where(rowid)} is of kind {kind}, which this version does not know. "
+            "Continue this run with the yaoki version that wrote it, or a newer one."
+        )
+    try:
+        record = decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise StoreCorrupt(
+            f"store {path}: {_where(rowid)} is damaged: {error}. "
+            "Restore a backup, or discard this run; nothing was changed."
+        ) from error
+    return Entry(rowid & SEQ_MASK, key, record)
+
+
+def _where(rowid: int) -> str:
+    return f"record {rowid & SEQ_MASK} of run number {rowid >> 32}"

@@ -1,0 +1,148 @@
+"""Connections to a store: how they are opened, and the pragmas every one of them is held to."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from yaoki.clock import SystemClock
+from yaoki.errors import JournalError
+from yaoki.journal._place import inspect, refuse_content
+from yaoki.journal._schema import migrate
+from yaoki.journal._sqlite import Connection, open_connection
+
+__all__ = ["BUSY_S", "WAL_LIMIT_BYTES", "connect", "open_store"]
+
+BUSY_S = 10.0
+"""How long a connection waits for another process's lock. Commits are short; nothing holds one for long."""
+
+WAL_LIMIT_BYTES = 4 << 20
+"""A `-wal` longer than this is checkpointed, and cut back to it once it has been."""
+
+_DELAY_MIN_S = 0.000_1
+_DELAY_MAX_S = 0.002
+
+_PRAGMAS: tuple[tuple[str, str | int, str | int], ...] = (
+    ("journal_mode", "wal", "wal"),
+    ("synchronous", "normal", 1),  # the barrier is our own fdatasync, outside SQLite's write lock
+    ("wal_autocheckpoint", 0, 0),  # the syncer thread does it, on a connection of its own
+    ("journal_size_limit", WAL_LIMIT_BYTES, WAL_LIMIT_BYTES),
+    ("mmap_size", 0, 0),  # a read error of a mapped page is a signal, not an exception
+    ("trusted_schema", "off", 0),
+)
+
+_MACHINE = SystemClock()  # waiting for another process takes real time, whatever clock the runs go by
+
+
+def open_store(path: str, vfs: str) -> Connection:
+    """
+    Open a store: create it if it is absent or empty, bring its schema up to date, set it to WAL.
+
+    A new store gets its whole schema in one transaction under a rollback journal, before WAL: whatever
+    kills us, the file is empty or ours, by its header alone.
+
+    Raises:
+        StoreRefused: Another program's database, or a newer schema. Nothing was changed.
+        StoreCorrupt: No database.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        header = inspect(path, vfs)
+        if header is not None:
+            refuse_content(path, header.application_id, header.user_version)
+    connection = _open(path, vfs)
+    try:
+        _prepare(connection, path)
+        _configure(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: Connection, path: str) -> None:
+    # Again through SQLite: a change of the header may still be in the -wal. In one snapshot: another process
+    # may be creating the schema right now.
+    connection.execute("begin")
+    application_id: int = connection.execute("pragma application_id").get
+    user_version: int = connection.execute("pragma user_version").get
+    tables: int = connection.execute("select count(*) from sqlite_schema").get
+    connection.execute("commit")
+    if application_id or tables:
+        refuse_content(path, application_id, user_version)
+    if migrate(connection):
+        connection.wal_checkpoint()  # so that the header in the file itself says which schema this is
+        _fsync_directory(path)
+
+
+def connect(path: str, vfs: str, *, busy_s: float = BUSY_S) -> Connection:
+    """Open one more connection to a store that is open."""
+    connection = _open(path, vfs, busy_s=busy_s)
+    try:
+        _configure(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _configure(connection: Connection, path: str) -> None:
+    for name, value, expected in _PRAGMAS:
+        _set(connection, f"pragma {name} = {value}")
+        found = connection.execute(f"pragma {name}").get
+        if found != expected:
+            raise JournalError(f"store {path}: SQLite refused pragma {name} = {value} (it is {found}).")
+    connection.execute("select count(*) from sqlite_schema").fetchall()  # from here on the -wal exists
+
+
+def _open(path: str, vfs: str, *, busy_s: float = BUSY_S) -> Connection:
+    connection = open_connection(path, vfs)
+    connection.set_busy_handler(_Patience(busy_s))
+    return connection
+
+
+class _Patience:
+    """
+    SQLite's busy handler: short waits, so that writers of several processes take turns, and a bound.
+
+    SQLite's own waits grow to 100 ms, in which three other processes commit thousands of times.
+    """
+
+    def __init__(self, busy_s: float) -> None:
+        self._busy_s = busy_s
+        self._since_s = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        now_s = _MACHINE.monotonic_s()
+        if tries == 0:
+            self._since_s = now_s
+        elif now_s - self._since_s > self._busy_s:
+            return False
+        _MACHINE.sleep(min(_DELAY_MIN_S * (tries + 1), _DELAY_MAX_S))
+        return True
+
+
+def _set(connection: Connection, pragma: str) -> None:
+    """Set a pragma, waiting where SQLite would not: for the switch to WAL while another process makes it."""
+    patience = _Patience(BUSY_S)
+    tries = 0
+    while True:
+        try:
+            connection.execute(pragma).fetchall()
+        except apsw.BusyError:
+            if not patience(tries):
+                raise
+            tries += 1
+        else:
+            return
+
+
+def _fsync_directory(path: str) -> None:
+    """Make the new file's name survive power loss; SQLite syncs the content."""
+    fd = os.open(os.path.dirname(path), os.O_RDONLY)  # noqa: PTH120
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,93 @@
+"""Writes of people and other processes: they add to a run and make it pending; they never drive it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from yaoki.errors import JournalError
+from yaoki.journal._codec import POSTS, SEQ_MASK, encode
+from yaoki.journal._owning import Owning
+from yaoki.records import Entry, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from yaoki.journal._rows import RunRow
+    from yaoki.records import Record
+
+__all__ = ["Outside"]
+
+INSERT = "insert into journal (id, kind, key, body) values ((?1 << 32) | ?2, ?3, ?4, ?5)"
+LAST_DRIVEN = """
+    select id & 0xffffffff from journal where id between ?1 << 32 and (?1 << 32) | 0x7fffffff
+    order by id desc limit 1"""
+WAKE = """
+    update run set state = 'pending', wake_ms = 0, changed_ms = ?2
+    where id = ?1 and state in ('waiting', 'sleeping')"""
+REOPEN = """
+    update run set state = 'pending', epoch = epoch + 1, owner = 0, deaths = deaths + ?3, wake_ms = 0, ended_ms = 0,
+        value = null, note = '', waits_for = '', changed_ms = ?2
+    where id = ?1"""
+
+
+class Outside(Owning):
+    """Posts and redrives."""
+
+    def post(
+        self, run: int, record: Record, *, key: str = "", guard: Callable[[list[Entry]], None] | None = None
+    ) -> Entry:
+        """
+        Add a record from outside: an answer, a top-up, a signal, a cancel; synced when this returns.
+
+        Its seq is at `2**31` or above, out of the driver's range, whoever drives. A run that waits or sleeps
+        becomes pending. `guard` is called with all the run's records in the same transaction, and raises to
+        refuse: so the first answer wins. It must not write to this journal.
+
+        Raises:
+            RunNotFound: No such run.
+        """
+        with self._transaction("post to a run") as cursor:
+            self._row(run)
+            if guard is not None:
+                guard(self.load(run))
+            seq = max(POSTS, self._last_post(run) + 1)
+            if seq > SEQ_MASK:
+                raise JournalError(f"store {self.path}: run number {run} can take no more posts.")
+            cursor.execute(INSERT, (run, seq, kind_of(record), key, encode(record)))
+            cursor.execute(WAKE, (run, self._clock.now_ms()))
+        self._stirred = True
+        self._barrier.wait()
+        return Entry(seq, key, record)
+
+    def reopen(
+        self,
+        run: int,
+        items: Sequence[tuple[str, Record]],
+        *,
+        guard: Callable[[list[Entry]], None] | None = None,
+    ) -> RunRow:
+        """
+        Take a run up again: raise its epoch, append `items` in the driver's range, set it pending; synced.
+
+        `guard` is as for `post`.
+
+        Raises:
+            RunBusy: A living worker drives it. Nothing was changed.
+            RunNotFound: No such run.
+        """
+        with self._transaction("reopen a run") as cursor:
+            died = self._owner_died(self._row(run))
+            if guard is not None:
+                guard(self.load(run))
+            seq = self._next_seq(run)
+            for i, (key, record) in enumerate(items):
+                cursor.execute(INSERT, (run, seq + i, kind_of(record), key, encode(record)))
+            cursor.execute(REOPEN, (run, self._clock.now_ms(), int(died)))
+            row = self._row(run)
+        self._stirred = True
+        self._barrier.wait()
+        return row
+
+    def _next_seq(self, run: int) -> int:
+        last: int | None = self._one(LAST_DRIVEN, (run,))
+        return 0 if last is None else last + 1

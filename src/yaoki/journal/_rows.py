@@ -1,0 +1,63 @@
+"""Rows of the `run` table as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from yaoki.records import State
+
+if TYPE_CHECKING:
+    from yaoki.journal._sqlite import Row
+
+__all__ = ["COLUMNS", "Claim", "RunRow", "row_of"]
+
+COLUMNS = (
+    "id, name, loop, state, wake_ms, epoch, owner, deaths, input, value, note, waits_for, file, grp,"
+    " created_ms, started_ms, ended_ms, changed_ms"
+)
+"""In the order of `RunRow`'s fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run as the store has it at the moment of reading. Times are milliseconds UTC, 0 is none."""
+
+    id: int
+    name: str
+    loop: str
+    state: State
+    wake_ms: int
+    epoch: int
+    owner: int
+    """The worker that drives it; 0 is nobody. It may have died: only a claim finds out."""
+    deaths: int
+    """How many owners died while they drove it."""
+    input: bytes
+    value: bytes | None
+    note: str
+    waits_for: str
+    file: str
+    group: str
+    created_ms: int
+    started_ms: int
+    ended_ms: int
+    changed_ms: int
+    """When the state last changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A run taken by this worker."""
+
+    row: RunRow
+    """As it is after the claim."""
+    died: bool
+    """The previous owner died while it held the run."""
+
+
+def row_of(values: Row) -> RunRow:
+    """Build a row from the columns in `COLUMNS`."""
+    fields = list(values)
+    fields[3] = State(fields[3])
+    return RunRow(*fields)

@@ -1,0 +1,48 @@
+-- 0001: runs, their records, and the workers that drive them.
+
+-- "YAOK": the file is ours. A database that carries another mark, or none, is refused.
+pragma application_id = 1497452363;
+
+create table run (
+    id         integer primary key autoincrement,  -- never reused: a late record cannot meet a new run
+    name       text    not null unique,             -- the run id people type
+    loop       text    not null,
+    state      text    not null,                    -- records.State
+    wake_ms    integer not null default 0,          -- sleeping until; 0 is no time
+    epoch      integer not null default 0,          -- raised by each claim; every record is fenced by it
+    owner      integer not null default 0,          -- worker.id while driven; 0 is nobody
+    deaths     integer not null default 0,          -- owners that died while they drove it
+    input      blob    not null,
+    value      blob,                                -- what a final run returned
+    note       text    not null default '',         -- one line for people
+    waits_for  text    not null default '',
+    file       text    not null default '',
+    grp        text    not null default '',
+    created_ms integer not null,
+    started_ms integer not null default 0,
+    ended_ms   integer not null default 0,
+    changed_ms integer not null                     -- when the state last changed
+) strict;
+
+-- Due runs are found in O(due). The literal must stand in the query too, or the index is not used.
+create index run_due on run (wake_ms) where state = 'sleeping';
+create index run_state on run (state);
+create index run_owner on run (owner) where owner <> 0;
+
+-- The packed rowid (run << 32 | seq) needs no second index and keeps a run's records side by side.
+-- seq below 2^31 is the driver's; from 2^31 on it is for posts from outside (answers, signals, cancel).
+create table journal (
+    id   integer primary key,
+    kind integer not null,                          -- records.KINDS
+    key  text    not null,
+    body blob    not null                           -- the record as JSON
+) strict;
+
+-- A worker lives as long as its lock byte in `<store>-lock` is held; the row is for people.
+create table worker (
+    id         integer primary key autoincrement,  -- its lock byte; never reused
+    pid        integer not null,
+    host       text    not null,
+    started_ms integer not null,
+    ended_ms   integer not null default 0
+) strict;

@@ -1,0 +1,54 @@
+"""Runs, steps, attempts: one engine as a generator of effects, two small drivers, the runners."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from yaoki.runtime._loop import Bound, Loop, loop
+from yaoki.runtime._receipt import Ask, Met, Receipt
+from yaoki.runtime._retry import retry
+from yaoki.runtime._run import AsyncRun, Run
+from yaoki.runtime._runner import Runner
+from yaoki.runtime._signature import INJECTED, Local
+from yaoki.runtime._tool import BoundTool, Feedback, ForModel, Happened, NotHappened, Tool, tool
+from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from yaoki.runtime._async_runner import AsyncRunner
+
+__all__ = [
+    "INJECTED",
+    "Ask",
+    "AsyncRun",
+    "AsyncRunner",
+    "Bound",
+    "BoundTool",
+    "Feedback",
+    "ForModel",
+    "Happened",
+    "Local",
+    "Loop",
+    "Met",
+    "NotHappened",
+    "Receipt",
+    "Run",
+    "Runner",
+    "Settled",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "Toolbox",
+    "loop",
+    "retry",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the async runner, and asyncio with it, when it is asked for."""
+    if name == "AsyncRunner":
+        from yaoki.runtime._async_runner import AsyncRunner  # noqa: PLC0415
+
+        return AsyncRunner
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -1,0 +1,356 @@
+"""The async driver: performs a step's effects in the task that awaits it, and knows when a run is quiet."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from yaoki.classify import is_control_flow
+from yaoki.errors import Fenced, JournalError, Passing
+from yaoki.records import Cause
+from yaoki.runtime import _context
+from yaoki.runtime._alone import AttemptTimeout, bounded
+from yaoki.runtime._effects import Barrier, Call, Raised, Suspend, Wait, Write
+from yaoki.runtime._held import Held
+from yaoki.runtime._ladder import Steps, ladder
+from yaoki.runtime._live import Branch, Live
+from yaoki.runtime._step import make_step
+from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
+from yaoki.runtime._waits import skipping
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from yaoki.records import Record
+    from yaoki.runtime._commits import Commits
+    from yaoki.runtime._tool import Tool
+
+__all__ = ["AsyncDriver", "ToolCancelled"]
+
+_QUIET_TICKS = 4
+"""How many turns of the event loop a run must stay quiet: user code between two steps takes one or two."""
+
+
+class ToolCancelled(Exception):  # noqa: N818 - a failure's name
+    """A tool raised CancelledError although nobody cancelled it."""
+
+
+class AsyncDriver:
+    """Drives one run's steps in the event loop."""
+
+    def __init__(self, commits: Commits) -> None:
+        self.live: Live = None  # type: ignore[assignment] - set by the runner before the loop starts
+        self.commits = commits
+        self.plain = SyncDriver()
+        self.branches: set[Branch] = set()
+        self.held: list[Held] = []
+        self.active = 0
+        self.quiet: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.sleepers: set[asyncio.Future[None]] = set()
+        self.attempting: set[asyncio.Task[Any]] = set()
+        self.stopping = False
+        self.replayed_timeouts: list[Any] = []
+
+    def whoami(self) -> object:
+        """Return the calling task."""
+        try:
+            return asyncio.current_task()
+        except RuntimeError:
+            return None
+
+    def use(  # noqa: PLR0913
+        self,
+        branch: Branch,
+        tool: Tool[Any, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        owner: object = None,
+        call_id: str = "",
+        for_model: bool = False,
+    ) -> Any:
+        """Make a call a step: an awaitable of its outcome; a plain tool's is brought about at once, blocking."""
+        branch.enter(tool.name)
+        live = self.live
+        step = make_step(branch, tool, args, kwargs, owner=owner, call_id=call_id, for_model=for_model)
+        if branch.cut:
+            cut_branch(live, tool.name)
+        steps = ladder(live, step)
+        if self.replayed_timeouts:
+            live.asked.add(step.key)
+            self.look_at_timeouts()
+        if not tool.is_async:
+            self.plain.live = live
+            self.commits.flush()
+            return self.plain.drive(steps, branch)
+        return self.perform(steps, branch)
+
+    def perform(self, steps: Steps, branch: Branch) -> Coroutine[Any, Any, Any]:
+        """Return the awaitable that drives a step's effects."""
+        return _Performance(self, steps, branch).run()
+
+    # --- quiet
+
+    def enter_op(self, branch: Branch) -> None:
+        """An operation of a branch is under way."""
+        branch.active += 1
+        self.active += 1
+        self.commits.active += 1
+
+    def leave_op(self, branch: Branch) -> None:
+        """It ended, or was suspended."""
+        branch.active -= 1
+        self.active -= 1
+        self.commits.active -= 1
+        if self.held or self.live.halt is not None:
+            self.check_quiet()
+
+    def check_quiet(self, ticks: int = _QUIET_TICKS) -> None:
+        """If every branch has ended or is suspended, and stays so for a few ticks, say so."""
+        if self.quiet.done() or not self._is_quiet():
+            return
+        if ticks:
+            asyncio.get_running_loop().call_soon(self.check_quiet, ticks - 1)
+        else:
+            self.quiet.set_result(None)
+
+    def _is_quiet(self) -> bool:
+        if self.live.halt is not None:
+            return self.active == 0
+        if not self.held:
+            return False
+        return all(b.active == 0 and (b.held > 0 or b.children > 0) for b in self.branches)
+
+    def halted(self) -> None:
+        """Wake what only waits, so that it sees the halt."""
+        for sleeper in list(self.sleepers):
+            if not sleeper.done():
+                sleeper.set_result(None)
+        self.check_quiet()
+
+    def posted(self) -> None:
+        """Look for answers, top-ups and cancels, and wake whom they concern."""
+        if not poll_posts(self.live):
+            return
+        for held in list(self.held):
+            if _may_go_on(self.live, held) and not held.wake.done():
+                held.wake.set_result(None)
+        if self.live.halt is not None:
+            self.halted()
+
+    async def commit(self, key: str, record: Record) -> None:
+        """Append a record outside a step."""
+        live = self.live
+        seq = live.note(key, record)
+        try:
+            if self.commits.active <= 1:
+                self.commits.append(live, seq, key, record)
+            else:
+                await self.commits.enqueue(live, seq, key, record)
+            live.journal.mark()
+        except asyncio.CancelledError:
+            self.commits.flush()
+            raise
+        except JournalError as error:
+            live.broken = error
+            raise
+        except Fenced:
+            live.detached = True
+            raise
+
+    def note_cut(self, branch: Branch) -> None:
+        """An operation was cancelled: by nobody we know means that a replay could not repeat it."""
+        if self.cause_of(branch)[0] is Cause.LOOP:
+            branch.cut = True
+
+    def look_at_timeouts(self) -> None:
+        """A recorded `run.timeout` fires again once all that was recorded before it has been asked for."""
+        for timeout in self.replayed_timeouts:
+            if not self.live.history.unasked(self.live.asked, before=timeout.recorded_seq):
+                asyncio.get_running_loop().call_soon(timeout.fire_again)
+
+    async def hold(self, suspend: Suspend, branch: Branch) -> None:
+        """Suspend a branch until somebody acts or a time comes; counts as nothing under way."""
+        loop = asyncio.get_running_loop()
+        held = Held(suspend, branch, loop.create_future())
+        self.held.append(held)
+        branch.held += 1
+        timer = None
+        if suspend.until_ms:
+            left_s = (suspend.until_ms - self.live.now_ms()) / 1000
+            timer = loop.call_later(max(0.0, left_s), _wake, held.wake)
+        if suspend.waits_for in ("halt", "code"):
+            self.halted()
+        gate = branch_gate(branch)
+        if gate is not None:
+            gate.release()
+        self.leave_op(branch)
+        try:
+            await held.wake
+        finally:
+            branch.held -= 1
+            self.held.remove(held)
+            if timer is not None:
+                timer.cancel()
+            self.enter_op(branch)
+        if gate is not None:
+            await gate.acquire()
+
+    async def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
+        """Wait in memory, or suspended if the wait is long."""
+        live = self.live
+        while not skipping():
+            left_s = (until_ms - live.now_ms()) / 1000
+            if left_s <= 0 or live.halt is not None:
+                return
+            if left_s > live.limits.park_after_s:
+                await self.hold(Suspend("time", until_ms=until_ms, text=reason), branch)
+                continue
+            sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.sleepers.add(sleeper)
+            timer = asyncio.get_running_loop().call_later(left_s, _wake, sleeper)
+            try:
+                await sleeper
+            finally:
+                timer.cancel()
+                self.sleepers.discard(sleeper)
+
+    def cause_of(self, branch: Branch) -> tuple[Cause, str]:
+        """Return who cancelled an operation of this branch."""
+        if self.stopping or self.live.detached:
+            return Cause.RUNNER, ""
+        here: Branch | None = branch
+        while here is not None:
+            for timeout in here.timeouts:
+                if timeout.fired:
+                    return Cause.TIMEOUT, timeout.key
+            here = here.parent
+        return Cause.LOOP, ""
+
+
+class _Performance:
+    """One step being performed."""
+
+    __slots__ = ("_branch", "_cancelled", "_driver", "_steps")
+
+    def __init__(self, driver: AsyncDriver, steps: Steps, branch: Branch) -> None:
+        self._driver = driver
+        self._steps = steps
+        self._branch = branch
+        self._cancelled: BaseException | None = None
+
+    async def run(self) -> Any:
+        """Perform effects until the step returns or raises; a cancel settles what was begun first."""
+        driver, branch, steps = self._driver, self._branch, self._steps
+        driver.enter_op(branch)
+        try:
+            effect = next(steps)
+            while True:
+                kind = type(effect)
+                if kind is Write:
+                    await self._write(effect)
+                    effect = steps.send(None)
+                elif kind is Call:
+                    effect = steps.send(await self._call(effect))
+                elif self._cancelled is not None:
+                    raise self._cancelled
+                elif kind is Wait:
+                    await driver.wait_until(effect.until_ms, effect.reason, branch)
+                    effect = steps.send(None)
+                else:
+                    await driver.hold(effect, branch)
+                    effect = steps.send(None)
+        except StopIteration as stop:
+            if self._cancelled is not None:
+                raise self._cancelled from None
+            return stop.value
+        except asyncio.CancelledError:
+            driver.note_cut(branch)
+            raise
+        finally:
+            steps.close()
+            driver.leave_op(branch)
+
+    async def _write(self, write: Write) -> None:
+        live = self._driver.live
+        commits = self._driver.commits
+        if self._cancelled is not None:
+            commits.flush()
+            commit_inline(live, write.key, write.record)
+            return
+        seq = live.note(write.key, write.record)
+        try:
+            if commits.active <= 1:
+                commits.append(live, seq, write.key, write.record)
+            else:
+                await commits.enqueue(live, seq, write.key, write.record)
+            if write.barrier is Barrier.SYNCED:
+                await commits.synced()
+            else:
+                live.journal.mark()
+        except asyncio.CancelledError as error:
+            commits.flush()
+            self._cancelled = error
+        except JournalError as error:
+            live.broken = error
+            raise
+        except Fenced:
+            live.detached = True
+            raise
+
+    async def _call(self, call: Call) -> object:
+        driver, branch = self._driver, self._branch
+        if self._cancelled is not None:
+            cause, key = driver.cause_of(branch)
+            branch.cut = branch.cut or cause is Cause.LOOP
+            return Raised(self._cancelled, started=False, cause=cause, timeout_key=key)
+        step = call.step
+        task = asyncio.current_task()
+        assert task is not None
+        driver.attempting.add(task)
+        token = _context.enter(_context.InAttempt(step.tool.name))
+        try:
+            extra = call.injected or {}
+            return await bounded(step.tool.fn(*step.given, **step.named, **extra), call.timeout_s)
+        except Passing:
+            raise
+        except AttemptTimeout as error:
+            return Raised(error, timed_out=True)
+        except asyncio.CancelledError as error:
+            if not task.cancelling():
+                return Raised(ToolCancelled(f"{step.tool.name} raised CancelledError by itself"))
+            cause, key = driver.cause_of(branch)
+            branch.cut = branch.cut or cause is Cause.LOOP
+            self._cancelled = error
+            return Raised(error, cause=cause, timeout_key=key)
+        except Exception as error:  # noqa: BLE001 - classified by the ladder
+            return Raised(error, cause=Cause.LOOP) if is_control_flow(error) else Raised(error)
+        except BaseException as error:  # noqa: BLE001 - settled, then passed through
+            self._cancelled = error
+            return Raised(error, cause=Cause.RUNNER)
+        finally:
+            _context.leave(token)
+            driver.attempting.discard(task)
+
+
+def branch_gate(branch: Branch) -> asyncio.Semaphore | None:
+    """Return the limit a branch counts against."""
+    here: Branch | None = branch
+    while here is not None:
+        if here.gate is not None:
+            return here.gate
+        here = here.parent
+    return None
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _may_go_on(live: Live, held: Held) -> bool:
+    suspend = held.suspend
+    if suspend.waits_for == "person":
+        asked = live.history.questions.get(suspend.question)
+        return asked is None or not asked.open
+    return suspend.waits_for in ("budget", "signal")

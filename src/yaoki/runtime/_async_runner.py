@@ -1,0 +1,216 @@
+"""The async runner: the same runs, many at once in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from yaoki.errors import DeclarationError
+from yaoki.records import ABSENT, State
+from yaoki.runtime import _context
+from yaoki.runtime._async import AsyncDriver
+from yaoki.runtime._commits import Commits
+from yaoki.runtime._drive import Returned, conclude, take_up
+from yaoki.runtime._run import AsyncRun
+from yaoki.runtime._runner import Base, next_move
+from yaoki.runtime._sync import POLL_S
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from yaoki.journal import RunRow
+    from yaoki.records import Entry
+    from yaoki.runtime._history import History
+    from yaoki.runtime._live import Live
+    from yaoki.runtime._loop import Bound
+    from yaoki.runtime._receipt import Receipt
+
+__all__ = ["AsyncRunner"]
+
+R = TypeVar("R")
+
+
+class AsyncRunner(Base):
+    """
+    Drives `async def` loops in the running event loop, any number at once; an async context manager.
+
+    Arguments and errors are those of `Runner`.
+    """
+
+    async def __aenter__(self) -> AsyncRunner:
+        """Open the store and become a worker on it."""
+        self._open()
+        self._commits = Commits(self.store)
+        self._driven: set[AsyncDriver] = set()
+        self._watcher: asyncio.Task[None] | None = None
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Sync and close the store; no correctness depends on it."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+        self._close()
+
+    async def run(self, bound: Bound[R], *, run_id: str | None = None) -> Receipt[R]:
+        """
+        Drive a run until it is final or waits for somebody, and return its receipt; through sleep it stays.
+
+        Cancelled itself, it settles what was begun (cause `runner`), lets go of the run and leaves it pending.
+
+        Raises:
+            RunBusy: A living process drives it; nothing was changed.
+            InputMismatch: The id is taken by another loop or other input; nothing was changed.
+            JournalError: The journal cannot be written; the run stays as it was.
+            DeclarationError: The loop is plain `def` (use Runner), or cannot work.
+        """
+        loop = bound.loop
+        if not loop.is_async:
+            msg = f"loop {loop.name} is plain `def`; run it with Runner: runner.run(…)"
+            raise DeclarationError(msg)
+        loop.preflight()
+        row = self._admit_run(bound, run_id)
+        tried_code = driven_here = False
+        history: History | None = None
+        while True:
+            move = next_move(row, self._clock.now_ms(), tried_code=tried_code, driven_here=driven_here)
+            if move == "report":
+                return self._receipt(row.name, loop, history)
+            if move == "sleep":
+                await asyncio.sleep(min(POLL_S, max(0.0, (row.wake_ms - self._clock.now_ms()) / 1000)))
+            else:
+                tried_code = tried_code or (row.state is State.WAITING and row.waits_for == "code")
+                history = await self._drive(row, bound)
+                driven_here = True
+            row = self._on_store.row(row.name)
+
+    async def _drive(self, row: RunRow, bound: Bound[Any]) -> History:
+        driver = AsyncDriver(self._commits)
+        live = take_up(
+            self.store,
+            self.store.claim(row.id),
+            bound.loop,
+            limits=self._limits,
+            clock=self._clock,
+            driver=driver,
+            pid=os.getpid(),
+        )
+        driver.live = live
+        driver.branches.add(live.main)
+        self._driven.add(driver)
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch())
+        _context.note_driving(1)
+        try:
+            returned = await self._body(live, bound, driver)
+        finally:
+            _context.note_driving(-1)
+            self._driven.discard(driver)
+        self._commits.flush()
+        try:
+            conclude(live, returned)
+        finally:
+            live.detached = True
+        return live.history
+
+    async def _body(self, live: Live, bound: Bound[Any], driver: AsyncDriver) -> Returned:
+        if live.halt is not None:
+            return Returned(unfinished=True)
+        task = asyncio.create_task(_loop(live, bound, restart=self._restart), name=f"yaoki {live.name}")
+        live.main.owner = task
+        try:
+            await asyncio.wait({task, driver.quiet}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError as stop:
+            await self._let_go(live, driver, task)
+            return Returned(error=stop)
+        if not task.done():
+            held = list(driver.held)
+            await self._let_go(live, driver, task)
+            return Returned(held=held, unfinished=True)
+        await self._settle_rest(live, driver)
+        if task.cancelled():
+            return _cancelled_loop(live)
+        error = task.exception()
+        if error is not None:
+            stopped = live.halt is not None or live.broken is not None
+            return Returned(error=error, unfinished=stopped and not isinstance(error, Exception))
+        return Returned(value=task.result(), unfinished=live.halt is not None)
+
+    async def _let_go(self, live: Live, driver: AsyncDriver, task: asyncio.Task[Any]) -> None:
+        """Settle what was begun, then detach, then cancel the loop; bounded by `drain_s` if it will not end."""
+        driver.stopping = True
+        for attempting in list(driver.attempting):
+            attempting.cancel()
+        if driver.attempting:
+            await asyncio.wait(set(driver.attempting), timeout=self._limits.drain_s)
+        self._commits.flush()
+        live.detached = True
+        while not task.done():
+            task.cancel()
+            _, pending = await asyncio.wait({task}, timeout=self._limits.drain_s)
+            if pending:
+                return
+
+    async def _settle_rest(self, live: Live, driver: AsyncDriver) -> None:
+        """The loop ended with steps still under way (it did not await them): their attempts settle first."""
+        for _ in range(2):
+            if driver.attempting:
+                await asyncio.wait(set(driver.attempting), timeout=self._limits.drain_s)
+        driver.stopping = True
+        for attempting in list(driver.attempting):
+            attempting.cancel()
+        if driver.attempting:
+            await asyncio.wait(set(driver.attempting), timeout=self._limits.drain_s)
+
+    async def _watch(self) -> None:
+        """Look for what is posted from outside."""
+        while True:
+            await asyncio.sleep(POLL_S)
+            if self._driven and self.store.failed is None and self.store.changed():
+                for driver in list(self._driven):
+                    driver.posted()
+
+    # --- verbs
+
+    async def get(self, run_id: str) -> Receipt[Any]:
+        """Return a run's receipt, at any time. RunNotFound if there is none."""
+        return self._on_store.get(run_id)
+
+    async def list(self, status: str | None = None) -> builtins.list[Receipt[Any]]:
+        """Return receipts from the rows alone (no failures, no attempts), oldest first; at most 10,000."""
+        return self._on_store.list(status)
+
+    async def journal(self, run_id: str) -> builtins.list[Entry]:
+        """Return a run's records, oldest first; what was posted from outside comes last."""
+        return self._on_store.journal(run_id)
+
+    async def answer(
+        self, run_id: str, ask: str | None, verdict: str, value: object = ABSENT, *, by: str = ""
+    ) -> Receipt[Any]:
+        """Answer a question, as `Runner.answer`."""
+        return self._on_store.answer(run_id, ask, verdict, value, by=by)
+
+    async def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
+        """Order a run to stop, as `Runner.cancel`."""
+        return self._on_store.cancel(run_id, by=by)
+
+    async def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
+        """Let a run go on, as `Runner.redrive`."""
+        return self._on_store.redrive(run_id, source, by=by)
+
+
+async def _loop(live: Live, bound: Bound[Any], *, restart: bool) -> Any:
+    live.main.owner = asyncio.current_task()
+    _context.enter(live.main)
+    return await bound.loop.fn(AsyncRun(live, restart_at_checkpoint=restart), **bound.values)
+
+
+def _cancelled_loop(live: Live) -> Returned:
+    """The loop raised CancelledError although nobody cancelled the runner."""
+    if live.halt is not None or live.detached:
+        return Returned(unfinished=True)
+    return Returned(error=RuntimeError("the loop ended by CancelledError, which nobody outside it ordered"))

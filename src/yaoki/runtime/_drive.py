@@ -1,0 +1,341 @@
+"""One residency of a run in a process: taken up from its journal, and left in a designed outcome."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from yaoki.classify import classify, process_died
+from yaoki.errors import EncodingError, JournalError, StepFailed, YaokiError
+from yaoki.policy import Ladder, crash_verdict, decide
+from yaoki.records import (
+    ABSENT,
+    Cause,
+    Claimed,
+    Ended,
+    Executed,
+    Failure,
+    FailureKind,
+    Parked,
+    Record,
+    Scope,
+    Settle,
+    State,
+)
+from yaoki.runtime._history import History
+from yaoki.runtime._live import Driver, Halt, Limits, Live
+from yaoki.runtime._turns import park_unasked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from yaoki.clock import Clock
+    from yaoki.journal import Claim, Journal
+    from yaoki.runtime._held import Held
+    from yaoki.runtime._loop import Loop
+    from yaoki.runtime._past import Past
+
+__all__ = ["Returned", "conclude", "take_up"]
+
+log = logging.getLogger("yaoki")
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """How the loop's function ended, if it did."""
+
+    value: object = None
+    error: BaseException | None = None
+    held: Sequence[Held] = field(default_factory=tuple)
+    unfinished: bool = False
+    """It was let go of while parked."""
+
+
+def take_up(  # noqa: PLR0913
+    journal: Journal, claim: Claim, loop: Loop[Any, Any], *, limits: Limits, clock: Clock, driver: Driver, pid: int
+) -> Live:
+    """
+    Fold a claimed run's journal and settle what nobody saw the end of, before user code is entered.
+
+    Each attempt left open is settled as `process.died`, executed maybe, and decided from its own begin.
+    """
+    row = claim.row
+    history = History.of(journal.load(row.id))
+    live = Live(
+        journal=journal,
+        run=row.id,
+        name=row.name,
+        epoch=row.epoch,
+        loop=loop,
+        history=history,
+        declared=loop.budget,
+        limits=limits,
+        clock=clock,
+        driver=driver,
+    )
+    now_ms = clock.now_ms()
+    items: list[tuple[str, Record]] = [
+        ("", Claimed(at=now_ms, epoch=row.epoch, worker=journal.worker, pid=pid, deaths=row.deaths))
+    ]
+    seq = live.note(*items[0])
+    dead = crash_verdict(history.crashes, loop.crashes_max)
+    last_step = ""
+    for past in history.unfinished():
+        last_step = past.step
+        settle = _settle_unseen(past, now_ms, clock)
+        items.append((past.step, settle))
+        live.note(past.step, settle)
+    journal.append(row.id, row.epoch, seq, items)
+    if history.cancel is not None:
+        live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
+    if dead:
+        text = f"its process died {history.crashes} times in a row{_at(last_step)}"
+        live.stop_with(Halt(to="dead", text=text, stopped_by="crashes", step=last_step, failure=process_died()))
+    return live
+
+
+def _at(step: str) -> str:
+    return f", last in {step.rsplit('/', 1)[-1].split('#')[0]}" if step else " before its first step"
+
+
+def _settle_unseen(past: Past, now_ms: int, clock: Clock) -> Settle:
+    begin = past.begin
+    assert begin is not None
+    last = past.last
+    if past.open or last is None:
+        failure, executed = process_died(), Executed.MAYBE
+    else:
+        executed = last.executed
+        failure = _cancelled_failure(last.cause or Cause.RUNNER, executed)
+    before = past.executed if past.open else _without_last(past)
+    position = Ladder(
+        effect=begin.effect,
+        executed=_stronger(before, executed),
+        attempts=begin.attempt,
+        attempts_max=begin.attempts_max,
+        deadline_ms=begin.deadline_at,
+        base_s=begin.base_ms / 1000,
+        cap_s=60,
+        has_check=begin.effect == "checked",
+        check_after_s=0,
+    )
+    decision = decide(failure, position, now_ms=now_ms, rng=clock.rng())
+    return Settle(
+        at=now_ms,
+        attempt=begin.attempt,
+        rung=begin.rung,
+        outcome="failed",
+        executed=executed,
+        failure=failure,
+        decision=decision,
+    )
+
+
+def _stronger(a: Executed, b: Executed) -> Executed:
+    from yaoki.records import strongest  # noqa: PLC0415
+
+    return strongest(a, b)
+
+
+def _without_last(past: Past) -> Executed:
+    found = Executed.NO
+    for executed in past.executed_by[past.cleared : -1]:
+        found = _stronger(found, executed)
+    return found
+
+
+def _cancelled_failure(cause: Cause, executed: Executed) -> Failure:
+    who = "the runner" if cause is Cause.RUNNER else "the loop's own code"
+    return Failure(
+        kind=FailureKind.TRANSIENT,
+        reason="attempt.cancelled",
+        message=f"the attempt was cancelled by {who}",
+        executed=executed,
+        scope=Scope.PROCESS,
+        evidence=f"cause {cause.value}",
+        fingerprint="attempt.cancelled",
+    )
+
+
+# --- the end of a residency
+
+
+def conclude(live: Live, returned: Returned) -> None:
+    """
+    Leave the run: final, sleeping or waiting, with the record that says why; synced before this returns.
+
+    Raises:
+        JournalError: It cannot be written; the run stays as it was.
+        BaseException: What was raised to stop the process (Ctrl-C, a cancel of the runner): the run is left pending.
+    """
+    if live.broken is not None:
+        raise live.broken
+    error = returned.error
+    if error is not None and not isinstance(error, Exception) and live.halt is None and not returned.unfinished:
+        _leave_pending(live, "interrupted")
+        raise error
+    if isinstance(error, JournalError):
+        raise error
+    halt = live.halt
+    if halt is None and not returned.unfinished:
+        halt = _end_of_loop(live, returned)
+        if halt is None:
+            return
+    if halt is None:
+        _park(live, returned.held)
+    elif halt.to == "code":
+        _leave(live, State.WAITING, Parked(
+            at=live.now_ms(), state="waiting", waits_for="code", text=halt.text, diff=halt.diff
+        ), waits_for="code", note=halt.text)
+    elif halt.to == "drain":
+        _leave_pending(live, halt.text)
+    else:
+        _end(live, halt)
+
+
+def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
+    """The loop returned or raised: end the run, or say what stops it instead."""
+    error = returned.error
+    if error is not None:
+        failure = _failure_of(live, error)
+        step = error.step if isinstance(error, StepFailed) else ""
+        stopped_by = "step" if isinstance(error, StepFailed) else "loop"
+        return Halt(to="dead", text=_line(failure, step), stopped_by=stopped_by, step=step, failure=failure)
+    keys = live.history.unasked(live.asked)
+    if keys:
+        park_unasked(live, keys, "its return")
+        return live.halt
+    try:
+        data = live.loop.codec().encode(returned.value)
+        live.loop.codec().decode(data)
+        if len(data) > live.limits.result_max_bytes:
+            msg = f"it has {len(data):,} bytes; result_max_bytes is {live.limits.result_max_bytes:,}"
+            raise EncodingError(msg)  # noqa: TRY301
+    except EncodingError as wrong:
+        text = f"the loop's return value cannot be journaled: {wrong}"
+        failure = _own(FailureKind.PROGRAMMING, "value.lost", text)
+        return Halt(to="dead", text=text, stopped_by="loop", failure=failure)
+    capped = bool(live.capped)
+    state = State.CAPPED if capped else State.COMPLETED
+    record = Ended(
+        at=live.now_ms(), state="capped" if capped else "completed", value=Raw(data), stopped_by=live.capped
+    )
+    _leave(live, state, record, note=f"stopped by {live.capped}" if capped else "", value=data)
+    return None
+
+
+def _end(live: Live, halt: Halt) -> None:
+    state = State(halt.to)
+    value: Raw = ABSENT
+    if halt.to == "capped" and live.history.checkpoint is not None:
+        value = live.history.checkpoint.state
+    record = Ended(
+        at=live.now_ms(),
+        state=halt.to,  # type: ignore[arg-type] - the four final ones, by the caller
+        value=value,
+        failure=halt.failure,
+        step=halt.step,
+        stopped_by=halt.stopped_by,
+    )
+    _leave(live, state, record, note=halt.text, value=bytes(value) if value is not ABSENT else None)
+
+
+def _park(live: Live, held: Sequence[Held]) -> None:
+    """Every branch has ended or waits: sleep until the earliest time, else wait for somebody."""
+    if held and all(one.suspend.waits_for == "replay" for one in held):
+        text = "a step that a timeout had cancelled was asked for, but that timeout was not"
+        _leave(live, State.WAITING, Parked(
+            at=live.now_ms(), state="waiting", waits_for="code", text=text, diff=text
+        ), waits_for="code", note=text)
+        return
+    times = [one.suspend.until_ms for one in held if one.suspend.waits_for == "time"]
+    others = [one.suspend for one in held if one.suspend.waits_for in ("person", "budget", "signal")]
+    if times:
+        wake_ms = min(times)
+        text = next(one.suspend.text for one in held if one.suspend.until_ms == wake_ms)
+        _leave(live, State.SLEEPING, Parked(
+            at=live.now_ms(), state="sleeping", waits_for="time", wake_at=wake_ms, text=text
+        ), wake_ms=wake_ms, waits_for="time", note=text)
+        return
+    first = others[0] if others else None
+    waits_for = first.waits_for if first is not None else "person"
+    expiry = min((one.until_ms for one in others if one.until_ms), default=0)
+    text = _waiting_text(live, first) if first is not None else "waits"
+    _leave(live, State.WAITING, Parked(
+        at=live.now_ms(), state="waiting", waits_for=waits_for, wake_at=expiry, text=text  # type: ignore[arg-type]
+    ), wake_ms=expiry, waits_for=waits_for, note=text)
+
+
+def _waiting_text(live: Live, suspend: Any) -> str:
+    asked = live.history.questions.get(suspend.question)
+    return asked.question.text if asked is not None else suspend.text
+
+
+def _leave_pending(live: Live, text: str) -> None:
+    if live.detached and not _owns(live):
+        return
+    _leave(live, State.PENDING, Parked(at=live.now_ms(), state="pending", waits_for="drain", text=text), note=text)
+
+
+def _owns(live: Live) -> bool:
+    row = live.journal.get(live.name)
+    return row is not None and row.epoch == live.epoch
+
+
+def _leave(  # noqa: PLR0913
+    live: Live,
+    state: State,
+    record: Record,
+    *,
+    wake_ms: int = 0,
+    waits_for: str = "",
+    note: str = "",
+    value: bytes | None = None,
+) -> None:
+    seq = live.note("", record)
+    live.journal.leave(
+        live.run,
+        live.epoch,
+        seq,
+        [("", record)],
+        state=state,
+        wake_ms=wake_ms,
+        waits_for=waits_for,
+        note=note[:500],
+        value=value,
+        seen=live.history.post_seq,
+    )
+    live.journal.sync()
+
+
+def _failure_of(live: Live, error: BaseException) -> Failure:
+    """What ended the loop, as a failure; the traceback goes to the log, the place to the message."""
+    if isinstance(error, StepFailed):
+        return error.failure
+    log.error("run %s: the loop raised %s", live.name, type(error).__name__, exc_info=error)
+    if isinstance(error, YaokiError):
+        return _own(FailureKind.PROGRAMMING, error.code, str(error))
+    failure = classify(error, now_ms=live.now_ms())
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next((f for f in reversed(frames) if f.filename == live.loop.file), frames[-1] if frames else None)
+    where = f" ({place.filename.rsplit('/', 1)[-1]}:{place.lineno})" if place is not None else ""
+    return msgspec.structs.replace(failure, message=f"{type(error).__name__}: {failure.message}{where}"[:2000])
+
+
+def _own(kind: FailureKind, reason: str, message: str) -> Failure:
+    return Failure(
+        kind=kind, reason=reason, message=message[:2000], executed=Executed.NO, evidence="yaoki", fingerprint=reason
+    )
+
+
+def _line(failure: Failure, step: str) -> str:
+    name = step.rsplit("/", 1)[-1].split("#")[0] if step else ""
+    lead = f"{name}: " if name else ""
+    return f"{lead}{failure.reason} {failure.message}".strip()
+
+

@@ -1,0 +1,97 @@
+"""
+What the engine asks of a driver, by meaning.
+
+A step is a generator that decides and yields these; a driver performs them and sends back what came of
+it. They are the points a crash can fall between, and what another engine would map to its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from yaoki.records import Cause, Record
+    from yaoki.runtime._step import Step
+
+__all__ = ["Barrier", "Call", "EffectOf", "Raised", "Suspend", "Wait", "Write"]
+
+
+class Barrier(IntEnum):
+    """How far a record must have got before the engine goes on."""
+
+    WRITTEN = 0
+    """In the WAL: survives the process. Synced within `sync_every_ms`."""
+    STARTED = 1
+    """Written, and its sync started without waiting for it."""
+    SYNCED = 2
+    """On disk: survives power loss. Awaited."""
+
+
+class Write:
+    """Append one record under a step's identity."""
+
+    __slots__ = ("barrier", "key", "record")
+
+    def __init__(self, key: str, record: Record, barrier: Barrier = Barrier.WRITTEN) -> None:
+        self.key = key
+        self.record = record
+        self.barrier = barrier
+
+
+class Call:
+    """Make one attempt; answered with its value, or `Raised`."""
+
+    __slots__ = ("injected", "step", "timeout_s")
+
+    def __init__(self, step: Step, injected: dict[str, object] | None, timeout_s: float) -> None:
+        self.step = step
+        self.injected = injected
+        self.timeout_s = timeout_s
+
+
+class Wait:
+    """Wait until a time. A long wait parks the branch; a driver may also return early when told to stop."""
+
+    __slots__ = ("reason", "until_ms")
+
+    def __init__(self, until_ms: int, reason: str) -> None:
+        self.until_ms = until_ms
+        self.reason = reason
+
+
+class Suspend:
+    """This branch cannot go on until somebody acts (or a time comes, if given)."""
+
+    __slots__ = ("question", "text", "until_ms", "waits_for")
+
+    def __init__(
+        self,
+        waits_for: Literal["person", "budget", "signal", "code", "halt", "time", "replay"],
+        *,
+        question: str = "",
+        until_ms: int = 0,
+        text: str = "",
+    ) -> None:
+        self.waits_for = waits_for
+        self.question = question
+        self.until_ms = until_ms
+        self.text = text
+
+
+EffectOf: TypeAlias = Write | Call | Wait | Suspend
+"""What a step's generator may yield."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An attempt that raised. `cause` is set when it was cancelled from outside."""
+
+    error: BaseException
+    started: bool = True
+    timed_out: bool = False
+    """Yaoki's own attempt timeout."""
+    thread_alive: bool = False
+    cause: Cause | None = None
+    timeout_key: str = ""

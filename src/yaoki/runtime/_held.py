@@ -1,0 +1,22 @@
+"""A branch that waits for somebody, or for a time too far to sit out in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from yaoki.runtime._effects import Suspend
+    from yaoki.runtime._live import Branch
+
+__all__ = ["Held"]
+
+
+class Held:
+    """What a branch was suspended for; `wake` is the async driver's future."""
+
+    __slots__ = ("branch", "suspend", "wake")
+
+    def __init__(self, suspend: Suspend, branch: Branch, wake: Any = None) -> None:
+        self.suspend = suspend
+        self.branch = branch
+        self.wake = wake

@@ -1,0 +1,376 @@
+"""
+A run's journal folded into what the engine and the receipt need; pure, and the same live as on load.
+
+Posts from outside (answers, top-ups, signals, cancels) are applied when they are met, which may be long
+after the records they caused: each of them is written so that its order among the others does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from yaoki.records import (
+    ABSENT,
+    Adopt,
+    Answer,
+    Begin,
+    Cancel,
+    Checkpoint,
+    Claimed,
+    Ended,
+    Entry,
+    Executed,
+    Failure,
+    Fired,
+    Gap,
+    Hold,
+    Parked,
+    Question,
+    Record,
+    Redrive,
+    Refused,
+    Scope,
+    Settle,
+    Signal,
+    Spend,
+    Spent,
+    TopUp,
+    Undo,
+    Value,
+)
+from yaoki.runtime._past import Asked, Past, Slots
+from yaoki.runtime._receipt import Met
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["History", "segment_of"]
+
+_MET_MAX = 1_000
+_CHECK_MARK = "!check."
+
+
+def segment_of(key: str) -> int:
+    """Return the segment a step's identity names."""
+    return int(key[key.index(".") + 1 : key.index("/")])
+
+
+class History:
+    """What a run's records say, so far."""
+
+    def __init__(self) -> None:
+        self.pass_ = 1
+        self.segment = 0
+        self.seq = 0
+        self.post_seq = 0
+        self.steps: dict[str, Past] = {}
+        self.points: dict[str, tuple[int, Record]] = {}
+        self.slots = Slots()
+        self.checkpoint: Checkpoint | None = None
+        self.questions: dict[str, Asked] = {}
+        self.top_ups: list[TopUp] = []
+        self.signals: list[Signal] = []
+        self.cancel: Cancel | None = None
+        self.spent = Spent()
+        self.gaps: list[str] = []
+        self.met: list[tuple[Past, Met]] = []
+        self.met_more = 0
+        self.attempts = 0
+        self.first_attempt_failures = 0
+        self.claims = 0
+        self.deaths = 0
+        self.progress_deaths = 0
+        self.started_ms = 0
+        self.waited_ms = 0
+        self.redriven_ms = 0
+        self.parked: Parked | None = None
+        self.ended: Ended | None = None
+        self.refusals: dict[str, Failure] = {}
+        self._prefix = ""
+        self._appliers: dict[type, Callable[[int, str, Record], None]] = {
+            Claimed: self._claimed,
+            Begin: self._begin,
+            Settle: self._settle,
+            Hold: self._hold,
+            Adopt: self._adopt,
+            Checkpoint: self._checkpoint,
+            Question: self._question,
+            Answer: self._answer,
+            TopUp: self._top_up,
+            Signal: self._signal,
+            Undo: self._undo,
+            Value: self._point,
+            Gap: self._gap,
+            Fired: self._point,
+            Spend: self._spend,
+            Refused: self._refused,
+            Parked: self._note_parked,
+            Ended: self._note_ended,
+            Redrive: self._redrive,
+            Cancel: self._cancel,
+        }
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> History:
+        """Fold a whole journal."""
+        history = cls()
+        for seq, key, record in entries:
+            history.apply(seq, key, record)
+        return history
+
+    def apply(self, seq: int, key: str, record: Record) -> None:
+        """Fold one record, live or loaded."""
+        if seq < _POSTS:
+            self.seq = seq
+        else:
+            self.post_seq = max(self.post_seq, seq)
+        self._appliers[type(record)](seq, key, record)
+
+    @property
+    def crashes(self) -> int:
+        """Deaths in a row without a settle written by the process that made the attempt."""
+        return self.deaths - self.progress_deaths
+
+    def elapsed_wall_s(self, now_ms: int) -> float:
+        """Seconds since the first claim, the time spent `waiting` left out; sleep and downtime count."""
+        if not self.started_ms:
+            return 0.0
+        waiting = self.parked.at if self.parked is not None and self.parked.state == "waiting" else 0
+        waited_ms = self.waited_ms + (max(0, now_ms - waiting) if waiting else 0)
+        return max(0, now_ms - self.started_ms - waited_ms) / 1000
+
+    def open_question(self, past: Past) -> Asked | None:
+        """Return the step's question that nobody has answered."""
+        for asked in reversed(past.questions):
+            if asked.open:
+                return asked
+        return None
+
+    def unfinished(self) -> list[Past]:
+        """Return the steps whose last attempt nobody saw the end of, or whose end was a cancel to be decided."""
+        found = []
+        for past in self.steps.values():
+            last = past.last
+            if past.open or (
+                last is not None
+                and last.outcome == "cancelled"
+                and last.cause in ("runner", "loop")
+                and not past.settled
+                and past.begun
+            ):
+                found.append(past)
+        return found
+
+    def unasked(self, asked: set[str], before: int | None = None) -> list[str]:
+        """Return recorded steps and points of this segment and the prelude that the code has not asked for."""
+        keys = [
+            key
+            for key, past in self.steps.items()
+            if key not in asked and "!" not in key and (before is None or past.first_seq < before)
+        ]
+        keys += [
+            key
+            for key, (seq, _) in self.points.items()
+            if key not in asked and (before is None or seq < before)
+        ]
+        return keys
+
+    # --- one record each
+
+    def _past(self, seq: int, key: str) -> Past:
+        past = self.steps.get(key)
+        if past is None:
+            past = self.steps[key] = Past(key, seq)
+            self._see(key)
+        return past
+
+    def _see(self, key: str) -> None:
+        if self._prefix and key.startswith(self._prefix):
+            return
+        self._prefix = key[: key.index("/") + 1]
+        self.segment = max(self.segment, segment_of(key))
+        self.spent.turns = max(self.spent.turns, self.segment)
+
+    def _claimed(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Claimed)
+        self.claims += 1
+        self.deaths = record.deaths
+        self.started_ms = self.started_ms or record.at
+        if self.parked is not None and self.parked.state == "waiting":
+            self.waited_ms += max(0, record.at - self.parked.at)
+        self.parked = None
+
+    def _begin(self, seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Begin)
+        past = self._past(seq, key)
+        past.note_begin(record)
+        self.slots.note(record.action, record.slot, past)
+        self.attempts += 1
+        self.spent.calls += 1
+        if record.reserved:
+            self._use(record.reserved, 1)
+
+    def _settle(self, _seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Settle)
+        past = self.steps[key]
+        if past.begin is not None and past.begin.reserved and past.open and record.used is not None:
+            self._use(past.begin.reserved, -1)
+        past.note_settle(record)
+        if record.used:
+            self._use(record.used, 1)
+        failure = record.failure
+        if failure is None or failure.scope is not Scope.PROCESS:
+            self.progress_deaths = self.deaths
+        if failure is not None:
+            self._note_failure(past, record, failure)
+        elif _CHECK_MARK in key and bytes(record.value) == b"null":
+            parent = self.steps.get(key[: key.index("!")])
+            if parent is not None:
+                parent.note_cleared(parent.begun)
+
+    def _note_failure(self, past: Past, record: Settle, failure: Failure) -> None:
+        if past.begun == 1:
+            self.first_attempt_failures += 1
+        decision = record.decision
+        if decision is not None and decision.do in ("retry", "repair"):
+            self.spent.retries += 1
+            self.spent.retry_wait_s += decision.wait_ms / 1000
+        if len(self.met) >= _MET_MAX:
+            self.met_more += 1
+            return
+        then = decision.do if decision is not None else ""
+        met = Met(step=past.step, call=past.call, attempt=record.attempt, at=record.at, failure=failure, then=then)
+        self.met.append((past, met))
+
+    def _use(self, used: dict[str, float], sign: int) -> None:
+        self.spent.tokens += sign * int(used.get("tokens", 0))
+        self.spent.cost_usd += sign * used.get("cost_usd", 0.0)
+
+    def _hold(self, seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Hold)
+        if not record.action:
+            self._point(seq, key, record)
+            return
+        past = self._past(seq, key)
+        past.hold = record
+        past.action = record.action
+        past.args = record.args or record.action
+        past.call = record.call
+        past.deadline_at = record.deadline_at
+
+    def _adopt(self, seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Adopt)
+        past = self._past(seq, key)
+        past.adopt = record
+        past.action = past.action or record.action
+        past.args = past.args or record.args or record.action
+        past.call = past.call or record.call
+        if record.value is not ABSENT:
+            past.value = record.value
+            past.executed_by.append(Executed.YES)
+
+    def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Checkpoint)
+        self.checkpoint = record
+        self.segment = record.turn + 1
+        self.spent.turns = max(self.spent.turns, record.turn)
+        self.progress_deaths = self.deaths
+        gone = f"{self.pass_}.{record.turn}/"
+        for key in [key for key in self.steps if key.startswith(gone)]:
+            self.steps.pop(key).forget()
+        for key in [key for key in self.points if key.startswith(gone)]:
+            del self.points[key]
+
+    def _question(self, _seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Question)
+        past = self.steps.get(key)
+        asked = Asked(record, past)
+        self.questions[record.id] = asked
+        if past is not None:
+            past.questions.append(asked)
+
+    def _answer(self, seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Answer)
+        asked = self.questions.get(record.question)
+        if asked is None or asked.answer is not None:
+            return
+        asked.answer = record
+        asked.answer_seq = seq
+        if asked.past is not None:
+            asked.past.note_answer(asked, record)
+
+    def _top_up(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, TopUp)
+        self.top_ups.append(record)
+
+    def _signal(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Signal)
+        self.signals.append(record)
+
+    def _undo(self, _seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Undo)
+        past = self.steps.get(key)
+        if past is not None and record.outcome == "done":
+            past.closed = False
+
+    def _point(self, seq: int, key: str, record: Record) -> None:
+        self.points[key] = (seq, record)
+        self._see(key)
+
+    def _gap(self, seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Gap)
+        self.gaps.append(record.text)
+        if key:
+            self._point(seq, key, record)
+
+    def _spend(self, seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Spend)
+        self.spent.calls += record.calls
+        self.spent.tokens += record.tokens
+        self.spent.cost_usd += record.cost_usd
+        self._point(seq, key, record)
+
+    def _refused(self, seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Refused)
+        past = Past(key, seq)
+        past.call = record.call
+        met = Met(step=key, call=record.call, attempt=0, at=record.at, failure=record.failure, then="tell")
+        if len(self.met) < _MET_MAX:
+            self.met.append((past, met))
+        self._point(seq, key, record)
+
+    def _note_parked(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Parked)
+        self.parked = record
+
+    def _note_ended(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Ended)
+        self.ended = record
+        self.parked = None
+
+    def _redrive(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Redrive)
+        self.ended = None
+        self.cancel = None
+        self.redriven_ms = record.at
+        self.progress_deaths = self.deaths
+        if record.source == "step":
+            past = self.steps.get(record.step)
+            if past is not None:
+                past.note_redrive()
+            return
+        self.pass_ = record.pass_
+        self.steps.clear()
+        self.points.clear()
+        self._prefix = ""
+        if record.source == "start":
+            self.checkpoint = None
+            self.segment = 0
+
+    def _cancel(self, _seq: int, _key: str, record: Record) -> None:
+        assert isinstance(record, Cancel)
+        if record.at > self.redriven_ms:
+            self.cancel = record
+
+
+_POSTS = 1 << 31

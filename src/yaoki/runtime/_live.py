@@ -1,0 +1,222 @@
+"""A run while a process drives it: its history, its bounds, and why it must stop, if it must."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
+from yaoki.policy import Admission, Budget, admit
+from yaoki.records import Failure, Record
+
+if TYPE_CHECKING:
+    from yaoki.clock import Clock
+    from yaoki.journal import Journal
+    from yaoki.runtime._history import History
+    from yaoki.runtime._loop import Loop
+    from yaoki.runtime._tool import Tool
+
+__all__ = ["Branch", "Driver", "Halt", "Limits", "Live"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a runner sets for every run it drives."""
+
+    park_after_s: float = 30
+    result_max_bytes: int = 16 * 1024 * 1024
+    drain_s: float = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """Why nothing new begins in this residency, and what becomes of the run once all is quiet."""
+
+    to: Literal["code", "dead", "cancelled", "capped", "drain"]
+    text: str
+    stopped_by: str = ""
+    step: str = ""
+    diff: str = ""
+    failure: Failure | None = None
+
+
+class Driver(Protocol):
+    """What performs effects for a run; sync or async."""
+
+    def use(  # noqa: PLR0913
+        self,
+        branch: Branch,
+        tool: Tool[Any, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        owner: object = None,
+        call_id: str = "",
+        for_model: bool = False,
+    ) -> Any:
+        """Make a call a step: its value, or an awaitable of it."""
+        ...
+
+    def whoami(self) -> object:
+        """Return the task or thread that calls."""
+        ...
+
+
+class Branch:
+    """
+    A named line of steps inside a run. Only its own task or thread may call steps in it.
+
+    `active` counts its operations under way, `held` those suspended until somebody acts, `children`
+    operations that only wait for branches of their own.
+    """
+
+    __slots__ = (
+        "active",
+        "children",
+        "counts",
+        "cut",
+        "gate",
+        "held",
+        "live",
+        "owner",
+        "parent",
+        "passing",
+        "path",
+        "timeouts",
+    )
+
+    def __init__(self, live: Live, path: str, parent: Branch | None) -> None:
+        self.live = live
+        self.path = path
+        self.parent = parent
+        self.counts: dict[str, int] = {}
+        self.owner: object = None
+        self.cut = False
+        self.passing: Passing | None = None
+        self.timeouts: list[Any] = []
+        self.gate: Any = None
+        self.active = 0
+        self.held = 0
+        self.children = 0
+
+    def use(
+        self, tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, owner: object = None
+    ) -> object:
+        """Use a tool here: a step of this branch."""
+        return self.live.driver.use(self, tool, args, kwargs, owner=owner)
+
+    def next_key(self, name: str) -> str:
+        """Return the identity of the next operation of a name in this branch."""
+        n = self.counts.get(name, 0)
+        self.counts[name] = n + 1
+        return f"{self.live.prefix}{self.path}/{name}#{n}"
+
+    def child(self, name: str) -> Branch:
+        """Return a branch below this one."""
+        path = f"{self.path}/{name}" if self.path else name
+        return Branch(self.live, path, self)
+
+    def enter(self, what: str) -> None:
+        """
+        Refuse an operation that does not belong here.
+
+        Raises:
+            OutsideBranch: The caller is another task or thread than the branch's own.
+            Passing: The run has been let go of, or a signal was swallowed.
+        """
+        live = self.live
+        if live.broken is not None:
+            raise live.broken
+        if live.detached:
+            raise Fenced(f"run {live.name} is no longer driven here")
+        if self.passing is not None:
+            raise self.passing
+        if self.owner != live.driver.whoami():
+            where = f"branch {self.path!r}" if self.path else "the loop"
+            msg = (
+                f"run {live.name}: {what} was called from another task or thread than {where}'s own; nothing was "
+                "executed. Use run.map or run.call_tools for parallel steps, or `with run.scope(name):` in a task you started."
+            )
+            raise OutsideBranch(msg)
+
+
+@dataclass(slots=True, kw_only=True)
+class Live:
+    """One run, driven here."""
+
+    journal: Journal
+    run: int
+    name: str
+    epoch: int
+    loop: Loop[Any, Any]
+    history: History
+    declared: Budget
+    limits: Limits
+    clock: Clock
+    driver: Driver
+    asked: set[str] = field(default_factory=set)
+    halt: Halt | None = None
+    detached: bool = False
+    stopping: bool = False
+    broken: Exception | None = None
+    capped: str = ""
+    turning: bool = False
+    open_ops: int = 0
+    prefix: str = ""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    main: Branch = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start in the main branch, at the segment the history has reached."""
+        self.main = Branch(self, "", None)
+        self.move_to(0)
+
+    def move_to(self, segment: int) -> None:
+        """Enter a segment: names in the main branch count anew."""
+        self.prefix = f"{self.history.pass_}.{segment}/"
+        self.main.counts = {}
+
+    @property
+    def budget(self) -> Budget:
+        """The declared budget with what was topped up."""
+        budget = self.declared
+        for top_up in self.history.top_ups:
+            budget = budget.topped_up(top_up.add)
+        return budget
+
+    def now_ms(self) -> int:
+        """Return the clock's milliseconds."""
+        return self.clock.now_ms()
+
+    def note(self, key: str, record: Record) -> int:
+        """Number a record of this process and fold it; the caller commits it before anything depends on it."""
+        seq = self.history.seq + 1
+        self.history.apply(seq, key, record)
+        return seq
+
+    def admit(self, *, first: bool, deadline_ms: int, now_ms: int) -> Admission:
+        """Ask whether an attempt may begin now."""
+        history = self.history
+        return admit(
+            budget=self.budget if history.top_ups else self.declared,
+            spent=history.spent,
+            elapsed_wall_s=history.elapsed_wall_s(now_ms),
+            cancelled=history.cancel is not None,
+            first=first,
+            deadline_ms=deadline_ms,
+            now_ms=now_ms,
+        )
+
+    def stop_with(self, halt: Halt) -> None:
+        """Begin nothing more; the first reason stands."""
+        if self.halt is None:
+            self.halt = halt
+
+    def signal(self) -> Passing:
+        """Return what a branch that cannot go on raises."""
+        if self.detached:
+            return Fenced(f"run {self.name} is no longer driven here")
+        if self.halt is not None and self.halt.to == "cancelled":
+            return Stopped(f"run {self.name} was cancelled")
+        return Park(f"run {self.name} waits")

@@ -1,0 +1,231 @@
+"""`@loop`: the user's durable function, and a typed call of it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+
+import msgspec
+
+from yaoki.codec import Codec, canonical, codec_for
+from yaoki.errors import DeclarationError, EncodingError, OutsideBranch
+from yaoki.policy import Budget, Rung, ladder_of
+from yaoki.runtime import _context
+from yaoki.runtime._signature import Parameters, hints_of
+from yaoki.runtime._toolbox import Toolbox
+from yaoki.runtime._tool import BoundTool, Tool
+
+if TYPE_CHECKING:
+    from yaoki.runtime._run import AsyncRun, Run
+
+__all__ = ["Bound", "Loop", "loop"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_CRASHES_MOST = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Generic[R]):
+    """A loop with its arguments, ready to run or submit."""
+
+    loop: Loop[Any, R]
+    values: dict[str, Any]
+    data: bytes
+    """The arguments as journaled; a run id belongs to these."""
+
+
+class Loop(Generic[P, R]):
+    """A durable function; `bind` its arguments and give that to a runner. `fn` is the undecorated function."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        fn: Callable[..., Any],
+        *,
+        budget: Budget | None = None,
+        escalate: Sequence[Rung] | Rung | None = None,
+        crashes_max: int = 8,
+        name: str | None = None,
+        locals_: dict[str, Any] | None = None,
+    ) -> None:
+        self.fn = fn
+        self.name: str = name or fn.__name__
+        if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+            msg = f"loop {self.name} is a generator; a loop returns its value"
+            raise DeclarationError(msg)
+        if not 1 <= crashes_max <= _CRASHES_MOST:
+            msg = f"loop {self.name}: crashes_max is {crashes_max}; it lies between 1 and {_CRASHES_MOST}"
+            raise DeclarationError(msg)
+        if not list(inspect.signature(fn).parameters):
+            msg = f"loop {self.name} takes no run: its first parameter is the run, `def {self.name}(run: Run, …)`"
+            raise DeclarationError(msg)
+        self.is_async = inspect.iscoroutinefunction(fn)
+        self.budget = budget or Budget()
+        self.rungs = ladder_of(escalate or ())
+        self.crashes_max = crashes_max
+        self.params = Parameters(fn, self.name, skip=1)
+        self.signature = self.params.signature
+        self.locals = locals_ or {}
+        self._codecs: dict[str, Codec] = {}
+        functools.update_wrapper(self, fn)
+
+    def __call__(self, *_args: object, **_kwargs: object) -> Any:
+        """Refuse: a loop is run by a runner; inside another run, call the undecorated function."""
+        if _context.here() is not None:
+            msg = f"loop {self.name} was called inside a run; call the undecorated function: {self.name}.fn(run, …)"
+            raise OutsideBranch(msg)
+        msg = f"loop {self.name} is run by a runner: runner.run({self.name}.bind(…))"
+        raise DeclarationError(msg)
+
+    def __repr__(self) -> str:
+        return f"<loop {self.name}>"
+
+    @property
+    def file(self) -> str:
+        """The source file."""
+        code = getattr(self.fn, "__code__", None)
+        return code.co_filename if code is not None else ""
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+        """
+        Return a typed call. Arguments are journaled (those annotated `Local` excepted) and come back decoded.
+
+        Raises:
+            TypeError: They do not fit the loop.
+            EncodingError: One cannot be journaled.
+        """
+        values = self.params.bind(args, {**self.locals, **kwargs})
+        local = self.params.local
+        encoded = {
+            name: msgspec.Raw(self._codec(name).encode(value)) for name, value in values.items() if name not in local
+        }
+        data = canonical(msgspec.json.decode(msgspec.json.encode(encoded)))
+        return Bound(self, self._decoded(data, values), data)
+
+    def bind_data(self, data: bytes) -> Bound[R]:
+        """Return the call a journaled input stands for; Local arguments come from `with_locals`."""
+        missing = self.params.local - self.locals.keys()
+        if missing:
+            msg = f"loop {self.name} needs {', '.join(sorted(missing))}: serve it as {self.name}.with_locals(…)"
+            raise DeclarationError(msg)
+        return Bound(self, self._decoded(data, dict(self.locals)), data)
+
+    def with_locals(self, **values: Any) -> Loop[P, R]:
+        """Return the loop with clients and secrets for its `Local` parameters filled in."""
+        unknown = values.keys() - self.params.local
+        if unknown:
+            msg = f"loop {self.name}: {sorted(unknown)[0]!r} is no Local parameter of it"
+            raise DeclarationError(msg)
+        made = Loop[P, R](
+            self.fn, budget=self.budget, crashes_max=self.crashes_max, name=self.name, locals_={**self.locals, **values}
+        )
+        made.rungs = self.rungs
+        return made
+
+    def codec(self) -> Codec:
+        """Return the codec of the loop's own result."""
+        return self._codec("return")
+
+    def tools(self) -> list[Tool[Any, Any]]:
+        """Return the tools its function's module and closure name: those it can be seen to use."""
+        found: dict[str, Tool[Any, Any]] = {}
+        names = set(self.fn.__code__.co_names) | set(self.fn.__code__.co_freevars)
+        space = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
+        pool = [value for key, value in space.items() if key in names or isinstance(value, Tool | Toolbox)]
+        for value in pool:
+            listed = value.tools if isinstance(value, Toolbox) else [value]
+            for one in listed:
+                tool = one.tool if isinstance(one, BoundTool) else one
+                if isinstance(tool, Tool):
+                    found.setdefault(tool.name, tool)
+        return list(found.values())
+
+    def preflight(self) -> list[str]:
+        """
+        Return what a person should know before the run starts, one line each.
+
+        Raises:
+            DeclarationError: Something that cannot work, now that every annotation can be resolved.
+        """
+        notes: list[str] = []
+        undeclared = []
+        for tool in self.tools():
+            tool.codec  # noqa: B018 - resolves the annotation, or raises
+            if tool.undeclared:
+                undeclared.append(tool.name)
+        for name in self.params.signature.parameters:
+            if name not in self.params.local:
+                self._codec(name)
+        self.codec()
+        if undeclared:
+            notes.append(
+                f"{', '.join(undeclared)}: undeclared, so AT_MOST_ONCE: never sent again when its outcome is unknown; "
+                "a person is asked. Takes a key, or only reads? Declare it: @tool(effect=…)"
+            )
+        return notes
+
+    def _codec(self, name: str) -> Codec:
+        codec = self._codecs.get(name)
+        if codec is None:
+            hints = hints_of(self.fn)
+            if hints is None:
+                msg = f"loop {self.name}: its annotations name something that does not exist; import or define it"
+                raise DeclarationError(msg)
+            try:
+                codec = self._codecs[name] = codec_for(hints.get(name, inspect.Parameter.empty))
+            except EncodingError as error:
+                what = "its return annotation" if name == "return" else f"parameter {name}"
+                msg = f"loop {self.name}: {what} cannot be journaled: {error}"
+                raise DeclarationError(msg) from None
+        return codec
+
+    def _decoded(self, data: bytes, values: dict[str, Any]) -> dict[str, Any]:
+        parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        return {**values, **{name: self._codec(name).decode(part) for name, part in parts.items()}}
+
+
+class _Decorate(Protocol):
+    @overload
+    def __call__(
+        self, fn: Callable[Concatenate[AsyncRun, P], Coroutine[Any, Any, R]], /
+    ) -> Loop[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Run, P], R], /) -> Loop[P, R]: ...
+
+
+@overload
+def loop(fn: Callable[Concatenate[AsyncRun, P], Coroutine[Any, Any, R]], /) -> Loop[P, R]: ...
+@overload
+def loop(fn: Callable[Concatenate[Run, P], R], /) -> Loop[P, R]: ...
+@overload
+def loop(
+    *,
+    budget: Budget | None = None,
+    escalate: Sequence[Rung] | Rung | None = None,
+    crashes_max: int = 8,
+    name: str | None = None,
+) -> _Decorate: ...
+def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
+    """
+    Make a function a loop: durable, bounded, resumed next to the failure.
+
+    Between durable operations it depends only on its input, its state and their results; time, chance and
+    ids come from `run.now`, `run.random`, `run.uuid`.
+
+    Args:
+        fn: Takes the run first. Sync or async.
+        budget: What one run may use.
+        escalate: Rungs for tools that declare none.
+        crashes_max: A run whose processes die so often in a row without settling an attempt is `dead`.
+        name: Its name in the journal; by default the function's.
+
+    Raises:
+        DeclarationError: A loop that cannot work.
+    """
+    if fn is not None:
+        return Loop[Any, Any](fn)
+    return lambda fn: cast("Loop[Any, Any]", Loop[Any, Any](fn, **policy))

@@ -1,0 +1,292 @@
+"""What the journal says about one step: its attempts, whether its action happened, how it ended."""
+
+from __future__ import annotations
+
+from yaoki.records import (
+    ABSENT,
+    Adopt,
+    Answer,
+    Begin,
+    Cause,
+    Effect,
+    Executed,
+    Failure,
+    Hold,
+    Question,
+    Raw,
+    Settle,
+    strongest,
+)
+
+__all__ = ["Asked", "Past", "Slot", "Slots"]
+
+_FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
+_FORGOTTEN = Raw(b"null")
+_OVER = frozenset({"rung", "tell", "end"})
+
+
+class Slot:
+    """One of the actions that equal calls share; owned by the step that took it first."""
+
+    __slots__ = ("index", "owner")
+
+    def __init__(self, index: int, owner: Past | None) -> None:
+        self.index = index
+        self.owner = owner
+
+
+class Slots:
+    """Every slot of a run, by action. Rebuilt from begins and adopts; never from the code."""
+
+    __slots__ = ("_by_action",)
+
+    def __init__(self) -> None:
+        self._by_action: dict[str, list[Slot]] = {}
+
+    def note(self, action: str, index: int, owner: Past) -> None:
+        """Record that a step's action took a slot."""
+        slots = self._by_action.get(action)
+        if slots is None:
+            slots = self._by_action[action] = []
+        while len(slots) <= index:
+            slots.append(Slot(len(slots), None))
+        slots[index].owner = owner
+
+    def lowest(self, action: str) -> tuple[int, Past | None]:
+        """
+        Return the slot a new equal call takes, and the step it must share an outcome with, if any.
+
+        A slot whose step is open or complete is passed over; one that ended `no` is free again; one in
+        doubt, skipped, or happened with its value lost is never executed again: the new call joins it.
+        """
+        slots = self._by_action.get(action)
+        if slots is None:
+            return 0, None
+        for slot in slots:
+            owner = slot.owner
+            if owner is None or owner.slot_free:
+                return slot.index, None
+            if owner.slot_shared:
+                return slot.index, owner
+        return len(slots), None
+
+
+class Past:
+    """
+    One step as the journal has it; grows by `note_*` as records are applied, live and on load alike.
+
+    `begun` counts all attempts ever, `attempts` those on the present rung of the present ladder.
+    """
+
+    __slots__ = (
+        "action",
+        "adopt",
+        "args",
+        "attempts",
+        "begin",
+        "begun",
+        "call",
+        "cleared",
+        "closed",
+        "deadline_at",
+        "effect",
+        "executed_by",
+        "extra",
+        "first_seq",
+        "hold",
+        "key",
+        "ladder",
+        "last",
+        "lost",
+        "open",
+        "outputs",
+        "questions",
+        "redriven",
+        "rung",
+        "same_error",
+        "semantic",
+        "settled_ms",
+        "skipped",
+        "slot",
+        "step",
+        "value",
+    )
+
+    def __init__(self, step: str, first_seq: int) -> None:
+        self.step = step
+        self.first_seq = first_seq
+        self.action = ""
+        self.args = ""
+        self.call = ""
+        self.key = ""
+        self.slot = -1
+        self.effect = Effect.AT_MOST_ONCE
+        self.begin: Begin | None = None
+        self.open = False
+        self.begun = 0
+        self.attempts = 0
+        self.extra = 0
+        self.rung = 0
+        self.deadline_at = 0
+        self.last: Settle | None = None
+        self.settled_ms = 0
+        self.executed_by: list[Executed] = []
+        self.cleared = 0
+        self.value: Raw = ABSENT
+        self.lost: Failure | None = None
+        self.skipped = False
+        self.closed = False
+        self.adopt: Adopt | None = None
+        self.hold: Hold | None = None
+        self.questions: list[Asked] = []
+        self.semantic = 0
+        self.same_error = 0
+        self.outputs: list[Raw] = []
+        self.redriven = False
+        self.ladder = 1
+
+    @property
+    def question(self) -> Asked | None:
+        """The question this step waits on or has just been answered; an attempt or a redrive since ends it."""
+        asked = self.questions[-1] if self.questions else None
+        if asked is None or asked.ordinal != self.begun or asked.ladder != self.ladder:
+            return None
+        return asked
+
+    @property
+    def executed(self) -> Executed:
+        """Whether the action happened: the strongest answer since the last check or person said it did not."""
+        found = Executed.NO
+        for executed in self.executed_by[self.cleared :]:
+            found = strongest(found, executed)
+        return found
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is a value."""
+        return self.value is not ABSENT
+
+    @property
+    def slot_shared(self) -> bool:
+        """Whether a later equal call must share this step's answer instead of acting."""
+        if self.settled or self.effect in _FREE:
+            return False
+        return self.skipped or self.lost is not None or self.unresolved
+
+    @property
+    def unresolved(self) -> bool:
+        """Whether its doubt is somebody's question now, or was left behind by a cancel."""
+        if self.settled or self.open or self.executed is Executed.NO or self.effect in _FREE:
+            return False
+        if any(asked.open for asked in self.questions):
+            return True
+        last = self.last
+        return self.closed or (last is not None and last.outcome == "cancelled" and last.cause is Cause.TIMEOUT)
+
+    @property
+    def slot_free(self) -> bool:
+        """Whether the slot may be taken by another call: the ladder is over and the action did not happen."""
+        return self.closed and not self.settled and self.executed is Executed.NO
+
+    def note_begin(self, begin: Begin) -> None:
+        """An attempt is about to be made."""
+        if begin.rung != self.rung or (begin.attempt == 1 and self.begun):
+            self.attempts = 0
+            self.same_error = 0
+        self.redriven = False
+        self.closed = False
+        self.begin = begin
+        self.open = True
+        self.begun += 1
+        self.attempts = begin.attempt
+        self.rung = begin.rung
+        self.deadline_at = begin.deadline_at
+        self.action = begin.action
+        self.args = begin.args or begin.action
+        self.key = begin.key
+        self.slot = begin.slot
+        self.effect = begin.effect
+        self.call = begin.call
+
+    def note_settle(self, settle: Settle) -> None:
+        """An attempt ended; a second settle of one attempt (a cancel decided on resume) replaces the first."""
+        again = not self.open
+        self.open = False
+        previous = self.last
+        self.last = settle
+        self.settled_ms = settle.at
+        decision = settle.decision
+        self.closed = decision is not None and decision.do in _OVER
+        if again and self.executed_by:
+            self.executed_by[-1] = settle.executed
+        else:
+            self.executed_by.append(settle.executed)
+        if settle.outcome == "ok":
+            self.value = settle.value
+            return
+        if settle.value_lost:
+            self.lost = settle.failure
+        failure = settle.failure
+        if settle.output is not ABSENT:
+            self.semantic += 1
+            self.outputs = [*self.outputs[-1:], settle.output]
+        if failure is not None:
+            before = previous.failure if previous is not None else None
+            same = before is not None and before.fingerprint == failure.fingerprint and self.same_error > 0
+            self.same_error = self.same_error + 1 if same else 1
+
+    def note_cleared(self, ordinal: int) -> None:
+        """A check or a person says that nothing up to this attempt (counted over all) happened."""
+        self.cleared = max(self.cleared, ordinal)
+
+    def note_answer(self, asked: Asked, answer: Answer) -> None:
+        """A person or reconciler answered; an answer to an earlier ladder says only what happened."""
+        if answer.verdict in ("happened", "value"):
+            self.value = answer.value
+            self.executed_by.append(Executed.YES)
+        elif answer.verdict == "not-happened":
+            self.note_cleared(asked.ordinal)
+        elif asked.ladder == self.ladder:
+            self.skipped = self.skipped or answer.verdict == "skip"
+            self.closed = self.closed or answer.verdict in ("abort", "refused")
+
+    def forget(self) -> None:
+        """Drop what only a replay of its segment needs; the slot stays."""
+        if self.value is not ABSENT:
+            self.value = _FORGOTTEN
+        self.outputs = []
+        self.last = None
+
+    def note_redrive(self) -> None:
+        """A new ladder starts with the same key; what is known about the action stays."""
+        self.redriven = True
+        self.ladder += 1
+        self.closed = False
+        self.skipped = False
+        self.lost = None
+        self.attempts = 0
+        self.extra = 0
+        self.rung = 0
+        self.deadline_at = 0
+        self.same_error = 0
+        self.semantic = 0
+        self.hold = None
+
+
+class Asked:
+    """A question and, once given, its answer."""
+
+    __slots__ = ("answer", "answer_seq", "ladder", "ordinal", "past", "question")
+
+    def __init__(self, question: Question, past: Past | None) -> None:
+        self.question = question
+        self.past = past
+        self.ordinal = past.begun if past is not None else 0
+        self.ladder = past.ladder if past is not None else 0
+        self.answer: Answer | None = None
+        self.answer_seq = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody has answered yet (it may have expired)."""
+        return self.answer is None

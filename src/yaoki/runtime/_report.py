@@ -1,0 +1,140 @@
+"""A run's row and history made into its receipt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from yaoki.records import ABSENT, Executed, State
+from yaoki.runtime._history import History
+from yaoki.runtime._receipt import Ask, Receipt
+
+if TYPE_CHECKING:
+    from yaoki.journal import RunRow
+    from yaoki.policy import Budget
+    from yaoki.runtime._loop import Loop
+    from yaoki.runtime._past import Asked
+
+__all__ = ["light_receipt", "receipt_of"]
+
+
+def receipt_of(row: RunRow, history: History, *, loop: Loop[Any, Any] | None = None, budget: Budget | None = None) -> Receipt[Any]:
+    """Return the receipt; with the loop at hand its value is typed, else plain JSON."""
+    ended = history.ended
+    receipt = light_receipt(row)
+    receipt.spent = history.spent
+    receipt.spent.wall_s = history.elapsed_wall_s(row.ended_ms or row.changed_ms)
+    receipt.budget = _bounds(history, budget)
+    for past, met in history.met:
+        met.healed = past.settled
+    receipt.failures = [met for _, met in history.met]
+    receipt.gaps = list(history.gaps)
+    receipt.asks = [_ask(asked) for asked in history.questions.values()]
+    receipt.attempts = history.attempts
+    receipt.first_attempt_failures = history.first_attempt_failures
+    receipt.restarts = max(0, history.claims - 1)
+    receipt.turn = history.segment
+    if history.parked is not None:
+        receipt.diff = history.parked.diff
+        receipt.wake_at = receipt.wake_at or history.parked.wake_at
+    if ended is not None:
+        receipt.failure = ended.failure
+        receipt.step = ended.step
+        receipt.stopped_by = ended.stopped_by
+        value = _typed(ended.value, loop)
+        if row.state is State.COMPLETED:
+            receipt.value = value
+        else:
+            receipt.partial = value
+    receipt.next_action = _next_action(receipt)
+    return receipt
+
+
+def light_receipt(row: RunRow) -> Receipt[Any]:
+    """Return what the row alone says."""
+    receipt = Receipt[Any](
+        run_id=row.name,
+        loop=row.loop,
+        status=row.state,
+        created_at=row.created_ms,
+        started_at=row.started_ms,
+        ended_at=row.ended_ms,
+        wake_at=row.wake_ms,
+        waits_for=row.waits_for,
+        waiting_since=row.changed_ms if row.state in (State.WAITING, State.SLEEPING) else 0,
+        text=row.note,
+        file=row.file,
+    )
+    receipt.next_action = _next_action(receipt)
+    return receipt
+
+
+def _bounds(history: History, declared: Budget | None) -> dict[str, float]:
+    """Return the bounds with top-ups; without the loop at hand, those recorded when the run was last claimed."""
+    if declared is None:
+        return {}
+    budget = declared
+    for top_up in history.top_ups:
+        budget = budget.topped_up(top_up.add)
+    return dict(budget.as_dict())
+
+
+def _typed(data: Any, loop: Loop[Any, Any] | None) -> Any:
+    if data is ABSENT:
+        return None
+    if loop is None:
+        return msgspec.json.decode(data)
+    try:
+        return loop.codec().decode(data)
+    except Exception:  # noqa: BLE001 - the annotation changed since: plain JSON is still the recorded value
+        return msgspec.json.decode(data)
+
+
+def _ask(asked: Asked) -> Ask:
+    question, answer = asked.question, asked.answer
+    ask = Ask(
+        id=question.id,
+        why=question.why,
+        text=question.text,
+        step=asked.past.step if asked.past is not None else "",
+        call=question.call,
+        executed=question.executed,
+        attempt=question.attempt,
+        attempts_max=question.attempts_max,
+        type=question.type,
+        schema=None if question.schema is ABSENT else msgspec.json.decode(question.schema),
+        options=question.options,
+        asked_at=question.at,
+        expires_at=question.expires_at,
+        note=question.note,
+    )
+    if answer is not None:
+        ask.verdict = answer.verdict
+        ask.answer = None if answer.value is ABSENT else msgspec.json.decode(answer.value)
+        ask.answered_at = answer.at
+    elif ask.why == "doubt":
+        ask.executed = asked.past.executed if asked.past is not None else Executed.MAYBE
+    return ask
+
+
+def _next_action(receipt: Receipt[Any]) -> str:
+    name = receipt.run_id
+    match receipt.status:
+        case State.WAITING:
+            return {
+                "person": f"yaoki show {name}",
+                "budget": f"yaoki top-up {name}",
+                "code": f"yaoki show {name}",
+                "signal": f"yaoki signal {name}",
+            }.get(receipt.waits_for, f"yaoki show {name}")
+        case State.DEAD:
+            return f"yaoki show {name}"
+        case State.PENDING:
+            return f"yaoki run {_shown_file(receipt)} --run-id {name}"
+        case _:
+            return ""
+
+
+def _shown_file(receipt: Receipt[Any]) -> str:
+    return f"{receipt.file or 'FILE'}:{receipt.loop}"

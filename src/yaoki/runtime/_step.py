@@ -1,0 +1,84 @@
+"""One journaled use of a tool: who it is, what it is called with."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from yaoki.codec import canonical
+from yaoki.runtime._signature import show_call
+
+if TYPE_CHECKING:
+    from yaoki.records import Effect
+    from yaoki.runtime._live import Branch
+    from yaoki.runtime._tool import Tool
+
+__all__ = ["Step", "action_key", "fingerprint", "make_step"]
+
+
+class Step:
+    """A call's identity and arguments, fixed when the call expression is evaluated."""
+
+    __slots__ = ("action", "args", "branch", "call_id", "effect", "for_model", "given", "key", "named", "tool", "values")
+
+    def __init__(self, tool: Tool[Any, Any], branch: Branch, key: str) -> None:
+        self.tool = tool
+        self.branch = branch
+        self.key = key
+        self.given: tuple[Any, ...] = ()
+        self.named: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
+        self.args = ""
+        self.action = ""
+        self.call_id = ""
+        self.for_model = False
+        self.effect: Effect | None = None
+
+    @property
+    def call(self) -> str:
+        """The call for people."""
+        return show_call(self.tool.name, self.values, self.tool.hidden)
+
+
+def make_step(  # noqa: PLR0913 - a call has these parts
+    branch: Branch,
+    tool: Tool[Any, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    owner: object = None,
+    call_id: str = "",
+    for_model: bool = False,
+    key: str = "",
+) -> Step:
+    """
+    Bind a call and give it its identity.
+
+    Raises:
+        TypeError: The arguments do not fit, as Python would say.
+        EncodingError: An argument cannot be journaled; nothing was recorded.
+    """
+    values = tool.params.bind(args, kwargs)
+    hidden = tool.hidden
+    shown = {name: value for name, value in values.items() if name not in hidden} if hidden else values
+    whole = fingerprint(tool.name, canonical(shown))
+    action = whole if tool.key_of is None else fingerprint(tool.name, canonical(tool.key_values(values)))
+    step = Step(tool, branch, key or branch.next_key(tool.name))
+    step.given = args if owner is None else (owner, *args)
+    step.named = kwargs
+    step.values = values
+    step.args = whole
+    step.action = action
+    step.call_id = call_id
+    step.for_model = for_model
+    return step
+
+
+def fingerprint(name: str, data: bytes) -> str:
+    """Return the hash that equal calls share: 24 hexadecimal characters."""
+    return blake2b(name.encode() + b"\0" + data, digest_size=12).hexdigest()
+
+
+def action_key(run: str, action: str, slot: int) -> str:
+    """Return the idempotency key: hash(run, tool, arguments, slot), 32 hexadecimal characters."""
+    return blake2b(f"{run}\0{action}\0{slot}".encode(), digest_size=16).hexdigest()

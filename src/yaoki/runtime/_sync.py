@@ -1,0 +1,257 @@
+"""The sync driver: performs a step's effects in the caller's thread; no event loop, nothing awaited."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from yaoki.classify import is_control_flow
+from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
+from yaoki.records import Cause
+from yaoki.runtime import _context
+from yaoki.runtime._effects import Barrier, Call, Raised, Suspend, Wait, Write
+from yaoki.runtime._held import Held
+from yaoki.runtime._ladder import Steps, ladder
+from yaoki.runtime._live import Branch, Halt, Live
+from yaoki.runtime._step import make_step
+from yaoki.runtime._waits import skipping
+
+if TYPE_CHECKING:
+    from yaoki.records import Record
+    from yaoki.runtime._tool import Tool
+
+__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts"]
+
+POLL_S = 0.5
+"""How often a driver looks for answers, top-ups, signals and cancels; they are taken up within 1 s."""
+
+
+def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barrier.WRITTEN) -> None:
+    """
+    Fold and append one record at once; with `SYNCED`, wait until it is on disk.
+
+    Raises:
+        JournalError: It could not be written; the run is as it was and nothing more is promised.
+        Fenced: Another process took the run.
+    """
+    seq = live.note(key, record)
+    try:
+        live.journal.append(live.run, live.epoch, seq, [(key, record)])
+        if barrier is Barrier.SYNCED:
+            live.journal.sync()
+        else:
+            live.journal.mark()
+    except JournalError as error:
+        live.broken = error
+        raise
+    except Fenced:
+        live.detached = True
+        raise
+
+
+def cut_branch(live: Live, what: str) -> None:
+    """A bare cancel cannot be repeated by a replay: the run is parked at the branch's next step."""
+    text = (
+        f"a cancel that Yaoki did not order interrupted this branch before {what}; a replay could not repeat it. "
+        "Use run.timeout(seconds) instead of asyncio.timeout around steps."
+    )
+    live.stop_with(Halt(to="code", text=text, diff=text))
+
+
+def poll_posts(live: Live) -> bool:
+    """Take up what was posted from outside since the last look; return whether there was anything."""
+    posts = live.journal.posts(live.run, live.history.post_seq)
+    for seq, key, record in posts:
+        live.history.apply(seq, key, record)
+    if live.history.cancel is not None:
+        live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
+    return bool(posts)
+
+
+def call_plainly(call: Call) -> object:
+    """Make a sync attempt here; its exception comes back as `Raised`."""
+    step = call.step
+    token = _context.enter(_context.InAttempt(step.tool.name))
+    try:
+        if call.injected is None:
+            return step.tool.fn(*step.given, **step.named)
+        return step.tool.fn(*step.given, **step.named, **call.injected)
+    except Passing:
+        raise
+    except Exception as error:  # noqa: BLE001 - classified by the ladder
+        return Raised(error, cause=Cause.LOOP) if is_control_flow(error) else Raised(error)
+    except BaseException as error:  # noqa: BLE001 - Ctrl-C, SystemExit: settled, then passed through
+        return Raised(error, cause=Cause.RUNNER)
+    finally:
+        _context.leave(token)
+
+
+class SyncDriver:
+    """Drives one run's steps in the threads that call them; `held` says what they wait for once parked."""
+
+    def __init__(self) -> None:
+        self.live: Live = None  # type: ignore[assignment] - set by the runner before the loop starts
+        self.held: list[Held] = []
+        self._looked_s = 0.0
+
+    def whoami(self) -> object:
+        """Return the calling thread."""
+        return threading.get_ident()
+
+    def use(  # noqa: PLR0913
+        self,
+        branch: Branch,
+        tool: Tool[Any, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        owner: object = None,
+        call_id: str = "",
+        for_model: bool = False,
+    ) -> Any:
+        """Make a call a step and bring it to its outcome."""
+        branch.enter(tool.name)
+        if tool.is_async:
+            msg = f"{tool.name} is async, but its loop is plain `def`; make the loop `async def` or the tool plain"
+            raise DeclarationError(msg)
+        live = self.live
+        now_s = live.clock.monotonic_s()
+        if now_s - self._looked_s > POLL_S:
+            self._looked_s = now_s
+            with live.lock:
+                if live.journal.changed():
+                    poll_posts(live)
+        step = make_step(branch, tool, args, kwargs, owner=owner, call_id=call_id, for_model=for_model)
+        if branch.timeouts or branch.parent is not None:
+            raise_if_timed_out(branch, step.key)
+        if branch.cut:
+            cut_branch(live, tool.name)
+        return self.drive(ladder(live, step), branch)
+
+    def drive(self, steps: Steps, branch: Branch) -> Any:
+        """Perform a step's effects until it returns or raises."""
+        live = self.live
+        lock = live.lock
+        send = steps.send
+        lock.acquire()
+        try:
+            effect = next(steps)
+            while True:
+                kind = type(effect)
+                if kind is Write:
+                    commit_inline(live, effect.key, effect.record, effect.barrier)
+                    effect = send(None)
+                elif kind is Call:
+                    lock.release()
+                    try:
+                        outcome = self._call(effect, branch)
+                    finally:
+                        lock.acquire()
+                    effect = send(outcome)
+                elif kind is Wait:
+                    self._wait(effect, branch)
+                    effect = send(None)
+                else:
+                    self._suspend(effect, branch)
+                    effect = send(None)
+        except StopIteration as stop:
+            return stop.value
+        except Passing as signal:
+            branch.passing = signal
+            raise
+        finally:
+            lock.release()
+
+    def _call(self, call: Call, branch: Branch) -> object:
+        tool = call.step.tool
+        limit_s = least_left_s(branch)
+        if limit_s is not None and call.injected is not None and "timeout_s" in call.injected:
+            call.injected["timeout_s"] = min(call.timeout_s, limit_s)
+        if tool.interrupt == "thread":
+            return call_in_thread(call)
+        return call_plainly(call)
+
+    def _wait(self, wait: Wait, branch: Branch) -> None:
+        """Sleep in slices, looking for posts; a long wait parks instead."""
+        live = self.live
+        while not skipping():
+            left_s = (wait.until_ms - live.now_ms()) / 1000
+            if left_s <= 0 or live.halt is not None:
+                return
+            if left_s > live.limits.park_after_s:
+                self._suspend(Suspend("time", until_ms=wait.until_ms, text=wait.reason), branch)
+            limit_s = least_left_s(branch)
+            slice_s = min(left_s, POLL_S) if limit_s is None else min(left_s, POLL_S, limit_s)
+            live.lock.release()
+            try:
+                live.clock.sleep(slice_s)
+            finally:
+                live.lock.acquire()
+            if limit_s is not None:
+                raise_if_timed_out(branch, "")
+            if live.journal.changed():
+                poll_posts(live)
+
+    def _suspend(self, suspend: Suspend, branch: Branch) -> None:
+        live = self.live
+        if suspend.waits_for == "person" and live.journal.changed() and poll_posts(live):
+            asked = live.history.questions.get(suspend.question)
+            if asked is not None and not asked.open:
+                return
+        if suspend.waits_for == "replay":
+            branch.cut = True
+            cut_branch(live, "a step that a timeout had cancelled")
+        self.held.append(Held(suspend, branch))
+        branch.passing = live.signal()
+        raise branch.passing
+
+    def hold(self, suspend: Suspend, branch: Branch) -> None:
+        """Park a branch outside a step: raises."""
+        with self.live.lock:
+            self._suspend(suspend, branch)
+
+    def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
+        """Wait outside a step."""
+        with self.live.lock:
+            self._wait(Wait(until_ms, reason), branch)
+
+
+def least_left_s(branch: Branch) -> float | None:
+    """Return the seconds left of the tightest `run.timeout` around a branch."""
+    found: float | None = None
+    here: Branch | None = branch
+    while here is not None:
+        for timeout in here.timeouts:
+            left_s = timeout.left_s()
+            found = left_s if found is None else min(found, left_s)
+        here = here.parent
+    return found
+
+
+def raise_if_timed_out(branch: Branch, key: str) -> None:
+    """Raise at a new step once a `run.timeout` around it has run out; recorded steps replay first."""
+    live = branch.live
+    if key and key in live.history.steps:
+        return
+    here: Branch | None = branch
+    while here is not None:
+        for timeout in here.timeouts:
+            timeout.raise_if_due()
+        here = here.parent
+
+
+def call_in_thread(call: Call) -> object:
+    """Make an attempt in a helper thread and leave it at its timeout; it may still be at work then."""
+    import contextvars  # noqa: PLC0415
+
+    box: list[object] = []
+    context = contextvars.copy_context()
+    thread = threading.Thread(
+        target=lambda: box.append(context.run(call_plainly, call)), name=f"yaoki-{call.step.tool.name}", daemon=True
+    )
+    thread.start()
+    thread.join(call.timeout_s)
+    if not box and thread.is_alive():
+        return Raised(TimeoutError(f"no answer within {call.timeout_s:g} s"), timed_out=True, thread_alive=True)
+    thread.join()
+    return box[0]

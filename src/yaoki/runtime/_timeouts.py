@@ -1,0 +1,144 @@
+"""`run.timeout`: a bound on a block that a replay repeats at the same point."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from yaoki.records import Fired, Hold
+from yaoki.runtime._sync import commit_inline
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import TracebackType
+
+    from yaoki.runtime._live import Branch
+
+__all__ = ["AsyncTimeout", "SyncTimeout"]
+
+
+class _Timeout:
+    """Recorded when entered (so that a restart does not start it anew) and when it fires."""
+
+    def __init__(self, branch: Branch, key: str, seconds: float) -> None:
+        self.branch = branch
+        self.live = branch.live
+        self.key = key
+        self.fired_key = f"{key}!fired"
+        self.seconds = seconds
+        self.until_ms = 0
+        self.fired = False
+
+    def _start(self) -> tuple[int, object] | None:
+        """Record the entry; return the record of its firing, if the journal has one."""
+        live = self.live
+        live.asked.add(self.key)
+        live.asked.add(self.fired_key)
+        found = live.history.points.get(self.key)
+        if found is None:
+            now_ms = live.now_ms()
+            until_ms = now_ms + int(self.seconds * 1000)
+            commit_inline(live, self.key, Hold(at=now_ms, since=now_ms, until=until_ms, reason="timeout"))
+            self.until_ms = until_ms
+        else:
+            assert isinstance(found[1], Hold)
+            self.until_ms = found[1].until
+        self.branch.timeouts.append(self)
+        return live.history.points.get(self.fired_key)
+
+    def left_s(self) -> float:
+        """Return the seconds left, never negative."""
+        return max(0.0, (self.until_ms - self.live.now_ms()) / 1000)
+
+    def _record_firing(self) -> None:
+        self.fired = True
+        if self.fired_key not in self.live.history.points:
+            commit_inline(self.live, self.fired_key, Fired(at=self.live.now_ms()))
+
+    def _message(self) -> str:
+        return f"run {self.live.name}: run.timeout({self.seconds:g}) ran out"
+
+
+class SyncTimeout(_Timeout):
+    """Looked at between steps: a sync attempt is not interrupted, but is told what is left."""
+
+    def __init__(self, branch: Branch, key: str, seconds: float) -> None:
+        super().__init__(branch, key, seconds)
+        self._recorded = False
+
+    def __enter__(self) -> None:
+        """Start, or take up, the bound."""
+        with self.live.lock:
+            self._recorded = self._start() is not None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the bound."""
+        self.branch.timeouts.remove(self)
+
+    def raise_if_due(self) -> None:
+        """Raise at the first new step after the bound, or where the journal says it was raised."""
+        if self._recorded or self.left_s() <= 0:
+            with self.live.lock:
+                self._record_firing()
+            raise TimeoutError(self._message())
+
+
+class AsyncTimeout(_Timeout):
+    """Cancels the block's task, as asyncio.timeout does; the attempt under way is settled with its cause."""
+
+    def __init__(self, branch: Branch, key: str, seconds: float) -> None:
+        super().__init__(branch, key, seconds)
+        self._task: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._cancelling = 0
+        self.recorded_seq = 0
+
+    async def __aenter__(self) -> None:
+        """Start, or take up, the bound."""
+        import asyncio  # noqa: PLC0415
+
+        driver: Any = self.live.driver
+        driver.commits.flush()
+        recorded = self._start()
+        self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling = self._task.cancelling()
+        if recorded is None:
+            self._timer = asyncio.get_running_loop().call_later(self.left_s(), self._fire)
+        else:
+            self.recorded_seq = recorded[0]
+            driver.replayed_timeouts.append(self)
+            driver.look_at_timeouts()
+
+    def _fire(self) -> None:
+        if self.fired or self.live.detached or self._task is None:
+            return
+        driver: Any = self.live.driver
+        driver.commits.flush()
+        self._record_firing()
+        self._task.cancel()
+
+    def fire_again(self) -> None:
+        """Everything recorded before the firing was asked for again: it fires now, as it did then."""
+        self._fire()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the bound; our own cancel becomes TimeoutError."""
+        import asyncio  # noqa: PLC0415
+
+        if self._timer is not None:
+            self._timer.cancel()
+        self.branch.timeouts.remove(self)
+        driver: Any = self.live.driver
+        if self in driver.replayed_timeouts:
+            driver.replayed_timeouts.remove(self)
+        task = self._task
+        assert task is not None
+        if self.fired and kind is not None and issubclass(kind, asyncio.CancelledError):
+            if task.uncancel() <= self._cancelling and not self.live.detached and not driver.stopping:
+                raise TimeoutError(self._message()) from error
+        elif self.fired and kind is None:
+            task.uncancel()

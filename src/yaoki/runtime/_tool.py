@@ -1,0 +1,383 @@
+"""`@tool`: a function with a written policy."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+
+from yaoki.codec import Codec, codec_for
+from yaoki.errors import DeclarationError, EncodingError
+from yaoki.policy import Retry, Rung, ladder_of
+from yaoki.records import Effect
+from yaoki.runtime import _context
+from yaoki.runtime._alone import call_alone
+from yaoki.runtime._signature import Parameters, hints_of
+
+if TYPE_CHECKING:
+    from yaoki.runtime._live import Branch
+
+__all__ = ["BoundTool", "Feedback", "ForModel", "Happened", "NotHappened", "Tool", "tool"]
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+T = TypeVar("T")
+V = TypeVar("V", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Happened(Generic[V]):
+    """A check's verdict: the action happened, and this is its result."""
+
+    value: V
+
+
+@dataclass(frozen=True, slots=True)
+class NotHappened:
+    """A check's verdict: the action did not happen and never will; it may be sent again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What a repaired attempt is told: the newest rejected output, and why it was rejected."""
+
+    output: object
+    error: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForModel:
+    """
+    How a tool's output is judged, and what its doubt becomes.
+
+    `validate` is given the decoded value and rejects it by raising, or by returning False. A rejected
+    output is `semantic`: it is asked for again with the error, at most `repairs_max` times (0 to 100), where
+    the tool takes `feedback`. `unsure="tell"` lets the model be told that an outcome is unknown instead of
+    asking a person; nothing is repeated either way.
+    """
+
+    validate: Callable[[Any], object] | None = None
+    repairs_max: int = 2
+    poll: bool = False
+    unsure: Literal["ask", "tell"] = "ask"
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that cannot work."""
+        if not 0 <= self.repairs_max <= _REPAIRS_MOST:
+            msg = f"ForModel: repairs_max is {self.repairs_max}; it lies between 0 and {_REPAIRS_MOST}"
+            raise DeclarationError(msg)
+
+
+_REPAIRS_MOST = 100
+Check: TypeAlias = Callable[..., Any]
+EffectLike: TypeAlias = Effect | Callable[..., Effect]
+ScopeLike: TypeAlias = str | Callable[..., str]
+
+
+class Tool(Generic[P, R]):
+    """
+    A function with a written policy. Call it to use it: inside a run it is a step, outside one its policy alone.
+
+    Made by `tool`. `fn` is the undecorated function.
+    """
+
+    def __init__(  # noqa: PLR0913 - one argument for each thing a policy may say
+        self,
+        fn: Callable[P, R],
+        *,
+        effect: EffectLike | None = None,
+        check: Check | None = None,
+        check_after_s: float = 5,
+        key: Callable[..., object] | Sequence[str] | str | None = None,
+        scope: ScopeLike | None = None,
+        retry: Retry | None = None,
+        timeout_s: float = 120,
+        interrupt: Literal["thread"] | None = None,
+        escalate: Sequence[Rung] | Rung | None = None,
+        agent: ForModel | None = None,
+        name: str | None = None,
+        skip: int | None = None,
+    ) -> None:
+        self.fn = fn
+        self.name = name or getattr(fn, "__name__", "tool")
+        _refuse_shapes(fn, self.name)
+        self.is_async = inspect.iscoroutinefunction(fn)
+        self.is_method = _looks_like_method(fn) if skip is None else False
+        self.params = Parameters(fn, self.name, skip=int(self.is_method) if skip is None else skip)
+        self.effect = effect
+        self.undeclared = effect is None and check is None
+        self.key_of = key
+        self.scope = scope
+        self.retry = retry or Retry()
+        self.timeout_s = timeout_s
+        self.interrupt = interrupt
+        self.rungs = None if escalate is None else ladder_of(escalate)
+        self.agent = agent or _PLAIN
+        self.check_after_s = check_after_s
+        self.check = _check_tool(self, check) if check is not None else None
+        self.hidden = self.params.local | self.params.injected
+        self._codec: Codec | None = None
+        self._refuse_contradictions()
+        self._codec = self._resolve_codec(final=False)
+        functools.update_wrapper(self, fn)  # type: ignore[arg-type]
+        self.__signature__ = self.params.signature
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Use the tool: a step inside a run, its policy alone outside one."""
+        here = _context.here()
+        if here is None:
+            return cast("R", call_alone(self, args, kwargs))
+        return cast("R", here.use(self, args, kwargs))
+
+    def outside(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Use the tool without a run, and say that this is meant: its policy alone, nothing is journaled."""
+        return cast("R", call_alone(self, args, kwargs, meant=True))
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Tool[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> BoundTool: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Tool[P, R] | BoundTool:
+        """Bind a method's `self`: passed, never journaled, no part of the key."""
+        return self if instance is None else BoundTool(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name}>"
+
+    @property
+    def codec(self) -> Codec:
+        """The return annotation's codec."""
+        if self._codec is None:
+            self._codec = self._resolve_codec(final=True)
+        assert self._codec is not None
+        return self._codec
+
+    def effect_of(self, values: dict[str, object]) -> Effect:
+        """Return the effect kind as resolved for these arguments."""
+        if self.check is not None:
+            return Effect.CHECKED
+        if self.effect is None:
+            return Effect.AT_MOST_ONCE
+        if isinstance(self.effect, Effect):
+            return self.effect
+        resolved = self.effect(**values)
+        if not isinstance(resolved, Effect):
+            msg = f"tool {self.name}: effect= returned {resolved!r}; it must return an Effect"
+            raise DeclarationError(msg)
+        return resolved
+
+    def scope_of(self, values: dict[str, object]) -> str:
+        """Return who is failing when this call fails: `vendor/model/key`; empty is the tool's name."""
+        if self.scope is None:
+            return ""
+        return self.scope if isinstance(self.scope, str) else str(self.scope(**values))
+
+    def key_values(self, values: dict[str, object]) -> object:
+        """Return the arguments that identify the action."""
+        if self.key_of is None:
+            hidden = self.hidden
+            return {name: value for name, value in values.items() if name not in hidden} if hidden else values
+        if callable(self.key_of):
+            return self.key_of(**values)
+        names = (self.key_of,) if isinstance(self.key_of, str) else self.key_of
+        return {name: values[name] for name in names}
+
+    def _resolve_codec(self, *, final: bool) -> Codec | None:
+        hints = hints_of(self.fn)
+        if hints is None:
+            if not final:
+                return None
+            msg = f"tool {self.name}: its annotations name something that does not exist; import or define it"
+            raise DeclarationError(msg)
+        try:
+            return codec_for(hints.get("return", inspect.Parameter.empty))
+        except EncodingError as error:
+            msg = f"tool {self.name}: its return annotation cannot be journaled: {error}"
+            raise DeclarationError(msg) from None
+
+    def _refuse_contradictions(self) -> None:
+        injected = self.params.injected
+        if self.effect is Effect.KEYED and "idempotency_key" not in injected:
+            msg = (
+                f"tool {self.name} is KEYED but takes no key. Add `*, idempotency_key: str = INJECTED` "
+                "and send it to the receiver, or declare another effect."
+            )
+            raise DeclarationError(msg)
+        if self.effect is Effect.CHECKED and self.check is None:
+            msg = f"tool {self.name} is CHECKED but has no check=. Give one, or declare another effect."
+            raise DeclarationError(msg)
+        if self.check is not None and isinstance(self.effect, Effect) and self.effect is not Effect.CHECKED:
+            msg = f"tool {self.name} has check= and effect={self.effect.name}. With a check it is CHECKED: leave effect out."
+            raise DeclarationError(msg)
+        if self.is_method and self.key_of is None and self.effect not in (Effect.READ_ONLY, Effect.IDEMPOTENT):
+            return
+        names = () if self.key_of is None or callable(self.key_of) else self.key_of
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in self.params.signature.parameters:
+                msg = f"tool {self.name}: key= names {name!r}, which is none of its parameters"
+                raise DeclarationError(msg)
+
+
+class BoundTool:
+    """A method tool with its `self`."""
+
+    __slots__ = ("owner", "tool")
+
+    def __init__(self, tool: Tool[Any, Any], owner: object) -> None:
+        self.tool = tool
+        self.owner = owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Use the tool with its `self`."""
+        here = _context.here()
+        if here is None:
+            return call_alone(self.tool, args, kwargs, owner=self.owner)
+        return here.use(self.tool, args, kwargs, owner=self.owner)
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.tool.name
+
+
+class _Decorate(Protocol):
+    def __call__(self, fn: Callable[P, R], /) -> Tool[P, R]: ...
+
+
+class _DecorateChecked(Protocol[T]):
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, T]], /) -> Tool[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __call__(self, fn: Callable[P, T], /) -> Tool[P, T]: ...
+
+
+@overload
+def tool(fn: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *,
+    check: Callable[..., Awaitable[Happened[T] | NotHappened]] | Callable[..., Happened[T] | NotHappened],
+    check_after_s: float = 5,
+    key: Callable[..., object] | Sequence[str] | str | None = None,
+    scope: ScopeLike | None = None,
+    retry: Retry | None = None,
+    timeout_s: float = 120,
+    interrupt: Literal["thread"] | None = None,
+    escalate: Sequence[Rung] | Rung | None = None,
+    agent: ForModel | None = None,
+    name: str | None = None,
+) -> _DecorateChecked[T]: ...
+@overload
+def tool(
+    *,
+    effect: EffectLike | None = None,
+    key: Callable[..., object] | Sequence[str] | str | None = None,
+    scope: ScopeLike | None = None,
+    retry: Retry | None = None,
+    timeout_s: float = 120,
+    interrupt: Literal["thread"] | None = None,
+    escalate: Sequence[Rung] | Rung | None = None,
+    agent: ForModel | None = None,
+    name: str | None = None,
+) -> _Decorate: ...
+def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
+    """
+    Give a function a policy: how safe it is to repeat, how often and how long it is tried, what happens then.
+
+    Args:
+        fn: Sync or async; generators are refused. Its result must be JSON by its annotation.
+        effect: An `Effect`, or a function of the arguments. Nothing: *undeclared*, AT_MOST_ONCE.
+        check: Makes it CHECKED: takes the tool's parameters but injected ones, returns `Happened(value)` or
+            `NotHappened()`, and is asked before a doubtful call is made again.
+        check_after_s: The check runs not before this long after the attempt's end.
+        key: Which arguments identify the action: a name, names, or a function of the arguments.
+        scope: `vendor/model/key`, or a function of the arguments; by default the tool's name.
+        retry: Its ladder's bounds.
+        timeout_s: Bound on one attempt. An async attempt is cancelled; a sync one is not interrupted.
+        interrupt: `"thread"` runs a sync attempt in a helper thread, so that it can be left at its timeout.
+        escalate: Rungs for when the ladder ends; by default the loop's, else `StepFailed`.
+        agent: How its output is judged for a model.
+        name: Its name in the journal; by default the function's.
+
+    Raises:
+        DeclarationError: A policy that contradicts itself or cannot work.
+    """
+    if fn is not None:
+        return Tool(fn)
+    return lambda fn: Tool(fn, **policy)
+
+
+def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
+    """Make a check a read-only tool of its own, so that it is retried and recorded like any other."""
+    name = getattr(check, "__name__", "check")
+    wanted = set(owner.params.signature.parameters)
+    if isinstance(check, Tool | BoundTool):
+        msg = f"tool {owner.name}: check={name} is itself a tool; give the plain function"
+        raise DeclarationError(msg)
+    signature = inspect.signature(check)
+    taken = set(signature.parameters)
+    odd = any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in signature.parameters.values())
+    if not odd and taken != wanted:
+        missing = ", ".join(sorted(wanted - taken)) or "nothing"
+        more = ", ".join(sorted(taken - wanted)) or "nothing"
+        msg = (
+            f"tool {owner.name}: check={name} must take the tool's parameters except injected ones "
+            f"(missing: {missing}; unknown: {more})"
+        )
+        raise DeclarationError(msg)
+    wire = _async_wire(owner, check, name) if inspect.iscoroutinefunction(check) else _sync_wire(owner, check, name)
+    return Tool(
+        wire,
+        effect=Effect.READ_ONLY,
+        retry=owner.retry,
+        timeout_s=owner.timeout_s,
+        name=f"{owner.name}.check",
+        skip=0,
+    )
+
+
+def _sync_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
+    def asked(**values: object) -> object:
+        return _verdict_on_wire(owner, name, check(**values))
+
+    return asked
+
+
+def _async_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
+    async def asked(**values: object) -> object:
+        return _verdict_on_wire(owner, name, await check(**values))
+
+    return asked
+
+
+def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> object:
+    """Return what is journaled: null for not happened, `{"happened": value}` else."""
+    if isinstance(verdict, NotHappened):
+        return None
+    if isinstance(verdict, Happened):
+        import msgspec  # noqa: PLC0415
+
+        return {"happened": msgspec.json.decode(owner.codec.encode(verdict.value))}
+    msg = f"check={name} of tool {owner.name} returned {type(verdict).__name__}; it must return Happened(value) or NotHappened()"
+    raise TypeError(msg)
+
+
+def _looks_like_method(fn: Callable[..., object]) -> bool:
+    names = list(inspect.signature(fn).parameters)
+    return bool(names) and names[0] == "self" and "." in getattr(fn, "__qualname__", "")
+
+
+def _refuse_shapes(fn: Callable[..., object], name: str) -> None:
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        msg = f"tool {name} is a generator: a stream's value is journaled whole. Return the complete value instead."
+        raise DeclarationError(msg)
+    if not callable(fn):
+        msg = f"tool: {fn!r} is not callable"
+        raise DeclarationError(msg)
+
+
+_PLAIN = ForModel()

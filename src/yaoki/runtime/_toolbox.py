@@ -1,0 +1,166 @@
+"""The tools a model may call: looked up by name, their arguments checked, their schemas shown."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from yaoki.classify import fingerprint
+from yaoki.codec import codec_for
+from yaoki.errors import DeclarationError, EncodingError, StepFailed
+from yaoki.records import Executed, Failure, FailureKind
+from yaoki.runtime._signature import hints_of
+from yaoki.runtime._tool import BoundTool, Tool
+
+__all__ = ["Settled", "ToolCall", "ToolResult", "Toolbox", "result_of"]
+
+
+class ToolCall(Struct, frozen=True):
+    """A call as a model asked for it. Its id is recorded; it need not be unique."""
+
+    id: str
+    name: str
+    args: dict[str, Any] = {}
+
+
+class ToolResult(Struct, frozen=True):
+    """What a model is told: the value as text, or what went wrong."""
+
+    id: str
+    text: str
+    is_error: bool = False
+    value: Any = None
+    failure: Failure | None = None
+
+
+class Settled(Struct, frozen=True):
+    """One branch's end: its value, or the failure of the step that ended it."""
+
+    value: Any = None
+    failure: Failure | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a value."""
+        return self.failure is None
+
+
+class Toolbox:
+    """
+    A set of tools by name.
+
+    Raises:
+        DeclarationError: Two tools of one name, or something that is no tool.
+    """
+
+    def __init__(self, *tools: Tool[Any, Any] | BoundTool) -> None:
+        self._by_name: dict[str, Tool[Any, Any] | BoundTool] = {}
+        for one in tools:
+            if not isinstance(one, Tool | BoundTool):
+                msg = f"Toolbox: {one!r} is no tool; decorate it with @tool"
+                raise DeclarationError(msg)
+            if one.name in self._by_name:
+                msg = f"Toolbox: two tools are named {one.name!r}; give one another name=, since a model tells them apart by it"
+                raise DeclarationError(msg)
+            self._by_name[one.name] = one
+
+    @property
+    def tools(self) -> list[Tool[Any, Any] | BoundTool]:
+        """The tools, in order."""
+        return list(self._by_name.values())
+
+    def specs(self) -> list[dict[str, Any]]:
+        """Return name, description and input schema of each tool; injected and Local parameters are left out."""
+        return [_spec(_plain(one)) for one in self._by_name.values()]
+
+    def look_up(self, call: ToolCall) -> tuple[Tool[Any, Any], object, dict[str, Any]]:
+        """
+        Return the tool, its `self` if it is a method, and the call's arguments as the tool's types.
+
+        Raises:
+            StepFailed: `capability` for an unknown name, `semantic` for arguments that do not fit.
+        """
+        found = self._by_name.get(call.name)
+        if found is None:
+            known = ", ".join(sorted(self._by_name)) or "none"
+            raise refusal(FailureKind.CAPABILITY, "tool.unknown", f"there is no tool {call.name!r}; there are: {known}")
+        tool = _plain(found)
+        own = found.owner if isinstance(found, BoundTool) else None
+        return tool, own, _arguments(tool, call.args)
+
+
+def _plain(one: Tool[Any, Any] | BoundTool) -> Tool[Any, Any]:
+    return one.tool if isinstance(one, BoundTool) else one
+
+
+def refusal(kind: FailureKind, reason: str, message: str) -> StepFailed:
+    """Return the failure of a call that could not become an attempt."""
+    failure = Failure(
+        kind=kind,
+        reason=reason,
+        message=message[:2000],
+        executed=Executed.NO,
+        evidence=f"yaoki: {reason}",
+        fingerprint=fingerprint(f"{reason} {message}"),
+    )
+    return StepFailed(message, failure=failure)
+
+
+def _arguments(tool: Tool[Any, Any], args: object) -> dict[str, Any]:
+    if not isinstance(args, dict):
+        raise refusal(FailureKind.SEMANTIC, "tool.arguments", f"{tool.name}: the arguments must be a JSON object")
+    shown = tool.params.signature.parameters
+    hints = hints_of(tool.fn) or {}
+    values: dict[str, Any] = {}
+    for name, value in args.items():
+        if name not in shown or name in tool.params.local:
+            known = ", ".join(n for n in shown if n not in tool.params.local)
+            text = f"{tool.name} takes no argument {name!r}; it takes: {known or 'none'}"
+            raise refusal(FailureKind.SEMANTIC, "tool.arguments", text)
+        try:
+            values[name] = codec_for(hints.get(name, inspect.Parameter.empty)).decode(msgspec.json.encode(value))
+        except (EncodingError, TypeError, ValueError) as error:
+            raise refusal(FailureKind.SEMANTIC, "tool.arguments", f"{tool.name}, argument {name!r}: {error}") from None
+    missing = [
+        name
+        for name, parameter in shown.items()
+        if parameter.default is inspect.Parameter.empty and name not in values and name not in tool.params.local
+    ]
+    if missing:
+        raise refusal(FailureKind.SEMANTIC, "tool.arguments", f"{tool.name} needs the argument {missing[0]!r}")
+    return values
+
+
+def _spec(tool: Tool[Any, Any]) -> dict[str, Any]:
+    hints = hints_of(tool.fn) or {}
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    required: list[str] = []
+    for name, parameter in tool.params.signature.parameters.items():
+        if name in tool.params.local:
+            continue
+        schema = dict(codec_for(hints.get(name, inspect.Parameter.empty)).schema())
+        definitions.update(schema.pop("$defs", {}))  # type: ignore[call-overload]
+        properties[name] = schema
+        if parameter.default is inspect.Parameter.empty:
+            required.append(name)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    if definitions:
+        schema["$defs"] = definitions
+    return {"name": tool.name, "description": inspect.getdoc(tool.fn) or "", "input_schema": schema}
+
+
+def result_of(call: ToolCall, outcome: object) -> ToolResult:
+    """Return what the model is told of a call's end."""
+    if isinstance(outcome, StepFailed):
+        failure = outcome.failure
+        return ToolResult(id=call.id, text=failure.message or failure.reason, is_error=True, failure=failure)
+    text = outcome if isinstance(outcome, str) else _as_text(outcome)
+    return ToolResult(id=call.id, text=text, value=outcome)
+
+
+def _as_text(value: object) -> str:
+    return codec_for(inspect.Parameter.empty).encode(value).decode()

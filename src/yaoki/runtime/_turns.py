@@ -1,0 +1,273 @@
+"""`run.turns`: the state that is saved at the end of each turn, and where a resume starts."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Raw
+
+from yaoki.codec import Codec, codec_for
+from yaoki.errors import EncodingError, StateError
+from yaoki.records import Checkpoint
+from yaoki.runtime._live import Halt
+
+if TYPE_CHECKING:
+    from yaoki.runtime._live import Branch, Live
+
+__all__ = ["AsyncTurns", "Turns", "TurnsCore"]
+
+S = TypeVar("S")
+
+_IMMUTABLE = (str, bytes, int, float, bool, complex, tuple, frozenset, type(None), Enum)
+
+
+class TurnsCore(Generic[S]):
+    """What both kinds of `turns` share: begin a turn, end a turn."""
+
+    def __init__(self, branch: Branch, default: S, *, restart: bool = False) -> None:
+        live = branch.live
+        branch.enter("run.turns")
+        if branch is not live.main:
+            msg = f"run {live.name}: turns belong to the loop itself, not to a branch of it"
+            raise StateError(msg)
+        if live.turning:
+            msg = f"run {live.name}: a second run.turns; a run has one, since its state is what a resume starts from"
+            raise StateError(msg)
+        _refuse_immutable(live.name, default)
+        live.turning = True
+        self._live = live
+        self._branch = branch
+        self._restart = restart
+        self._kind = type(default)
+        self._codec = _state_codec(live.name, self._kind)
+        self._state: S | None = None
+        self._turn = 0
+        checkpoint = live.history.checkpoint
+        data = bytes(checkpoint.state) if checkpoint is not None else self._encode(default)
+        self._done = checkpoint.turn if checkpoint is not None else 0
+        self._next: S = self._decode(data)
+
+    def begin(self) -> S | None:
+        """Start the next turn, or return None when none is left in the budget."""
+        live = self._live
+        turn = self._done + 1
+        most = live.budget.turns
+        if most is not None and turn > most:
+            live.capped = "budget.turns"
+            return None
+        if self._turn == 0:
+            self._leave_prelude()
+        self._turn = turn
+        live.move_to(turn)
+        live.history.spent.turns = max(live.history.spent.turns, turn)
+        self._state = self._next
+        return self._state
+
+    def last(self) -> bool:
+        """Whether the budget ends with the turn under way: it is not checkpointed, its steps stay the open segment."""
+        most = self._live.budget.turns
+        if most is not None and self._turn >= most:
+            self._live.capped = "budget.turns"
+            return True
+        return False
+
+    def end(self, references: int) -> Checkpoint:
+        """
+        Return the record that ends the turn; the state is copied here.
+
+        Raises:
+            StateError: The state was rebound, steps are still open, or the state cannot be saved.
+        """
+        live = self._live
+        if references <= 0:
+            msg = (
+                f"run {live.name}, turn {self._turn}: the state was replaced by another object, which would be lost. "
+                "Change it in place (state.x = …, items.append(…), items[:] = …)."
+            )
+            raise StateError(msg)
+        if live.main.active or live.main.held or live.open_ops:
+            msg = f"run {live.name}, turn {self._turn}: steps are still open at the end of the turn; await them first"
+            raise StateError(msg)
+        state = self._state
+        assert state is not None
+        if type(state) is not self._kind:
+            msg = f"run {live.name}: the state's type changed to {type(state).__name__}"
+            raise StateError(msg)
+        data = self._encode(state)
+        self._next = self._decode(data) if self._restart else state
+        self._done = self._turn
+        return Checkpoint(at=live.now_ms(), turn=self._turn, state=Raw(data))
+
+    def unasked(self) -> list[str]:
+        """Return what this segment's records hold that the code did not ask for."""
+        return self._live.history.unasked(self._live.asked)
+
+    def park_for(self, keys: list[str]) -> None:
+        """The code left recorded steps out: park the run for code."""
+        park_unasked(self._live, keys, f"the end of turn {self._turn}")
+
+    def saved(self) -> None:
+        """Forget what the checkpoint made history."""
+        prefix = self._live.prefix
+        self._live.asked = {key for key in self._live.asked if not key.startswith(prefix)}
+
+    def _leave_prelude(self) -> None:
+        if self._live.main.active or self._live.open_ops:
+            msg = f"run {self._live.name}: steps are still open where turns begin; await them first"
+            raise StateError(msg)
+
+    def _encode(self, state: S) -> bytes:
+        try:
+            return self._codec.encode(state)
+        except EncodingError as error:
+            msg = f"run {self._live.name}: the state cannot be saved: {error}"
+            raise StateError(msg) from None
+
+    def _decode(self, data: bytes) -> Any:
+        try:
+            return self._codec.decode(data)
+        except EncodingError as error:
+            msg = f"run {self._live.name}: the saved state is no {self._kind.__name__} any more: {error}"
+            raise StateError(msg) from None
+
+
+def park_unasked(live: Live, keys: list[str], where: str) -> None:
+    """Recorded steps that the code no longer asks for: park the run with a diff."""
+    shown = keys[:10]
+    lines = []
+    for key in shown:
+        past = live.history.steps.get(key)
+        lines.append(f"- recorded: {past.call if past is not None and past.call else key}")
+    more = f"\n  and {len(keys) - len(shown)} more" if len(keys) > len(shown) else ""
+    diff = f"by {where}\n" + "\n".join(lines) + more + "\n+ called:   nothing"
+    text = f"the code reached {where} without asking for {len(keys)} recorded step{'s' if len(keys) > 1 else ''}"
+    live.stop_with(Halt(to="code", text=text, diff=diff, step=keys[0]))
+
+
+def _refuse_immutable(name: str, default: object) -> None:
+    config = getattr(type(default), "__struct_config__", None)
+    parameters = getattr(type(default), "__dataclass_params__", None)
+    model = getattr(type(default), "model_config", None)
+    frozen = (
+        (config is not None and config.frozen)
+        or (parameters is not None and parameters.frozen)
+        or (isinstance(model, dict) and bool(model.get("frozen")))
+    )
+    if isinstance(default, _IMMUTABLE) or frozen:
+        msg = (
+            f"run {name}: run.turns needs a state that is changed in place; {type(default).__name__} is immutable. "
+            "Use a dataclass, a msgspec Struct, a pydantic model, a list or a dict."
+        )
+        raise StateError(msg)
+
+
+def _state_codec(name: str, kind: type) -> Codec:
+    try:
+        return codec_for(kind)
+    except EncodingError as error:
+        msg = f"run {name}: a state of type {kind.__name__} cannot be saved: {error}"
+        raise StateError(msg) from None
+
+
+def _references(core: TurnsCore[Any]) -> int:
+    """
+    Return how many references to the state the caller holds.
+
+    The loop variable is one. None left means that it was rebound, so the changes sit in an object nobody
+    will save. Our own are subtracted as a probe of the same shape counts them.
+    """
+    return sys.getrefcount(core._state) - _OWN_REFERENCES  # noqa: SLF001 - one noun in two classes
+
+
+class _Probe:
+    def __init__(self) -> None:
+        self._state = object()
+
+    def count(self) -> int:
+        return sys.getrefcount(self._state)
+
+
+_OWN_REFERENCES = _Probe().count()
+
+
+class Turns(TurnsCore[S]):
+    """The sync iterator."""
+
+    def __iter__(self) -> Turns[S]:
+        """Return itself."""
+        return self
+
+    def __next__(self) -> S:
+        """Save the turn that ended, then start the next."""
+        live = self._live
+        if self._turn and self._state is not None:
+            self._branch.enter("run.turns")
+            if self.last():
+                raise StopIteration
+            references = _references(self)
+            with live.lock:
+                keys = self.unasked()
+                if keys:
+                    self.park_for(keys)
+                if live.halt is not None:
+                    _hold_sync(self._branch)
+                from yaoki.runtime._sync import commit_inline  # noqa: PLC0415
+
+                commit_inline(live, "", self.end(references))
+                self.saved()
+            self._state = None
+        state = self.begin()
+        if state is None:
+            raise StopIteration
+        del state
+        self._next = None  # type: ignore[assignment] - handed over: only the caller and `_state` hold it now
+        return self._state  # type: ignore[return-value]
+
+
+def _hold_sync(branch: Branch) -> None:
+    from yaoki.runtime._effects import Suspend  # noqa: PLC0415
+
+    branch.live.driver.hold(Suspend("halt"), branch)  # type: ignore[attr-defined]
+
+
+class AsyncTurns(TurnsCore[S]):
+    """The async iterator."""
+
+    def __aiter__(self) -> AsyncTurns[S]:
+        """Return itself."""
+        return self
+
+    async def __anext__(self) -> S:
+        """Save the turn that ended, then start the next."""
+        if self._turn and self._state is not None:
+            self._branch.enter("run.turns")
+            if self.last():
+                raise StopAsyncIteration
+            await self._save(_references(self))
+            self._state = None
+        state = self.begin()
+        if state is None:
+            raise StopAsyncIteration
+        del state
+        self._next = None  # type: ignore[assignment]
+        return self._state  # type: ignore[return-value]
+
+    async def _save(self, references: int) -> None:
+        live = self._live
+        keys = self.unasked()
+        if keys:
+            self.park_for(keys)
+        if live.halt is not None:
+            from yaoki.runtime._effects import Suspend  # noqa: PLC0415
+
+            driver: Any = live.driver
+            driver.enter_op(self._branch)
+            try:
+                await driver.hold(Suspend("halt"), self._branch)
+            finally:
+                driver.leave_op(self._branch)
+        record = self.end(references)
+        await live.driver.commit("", record)  # type: ignore[attr-defined]
+        self.saved()

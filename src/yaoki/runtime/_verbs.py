@@ -1,0 +1,150 @@
+"""What can be asked of a store from outside a run: look, answer, cancel, redrive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from yaoki.codec import codec_for, fits
+from yaoki.errors import AnswerRefused, RunNotFound
+from yaoki.records import ABSENT, Answer, Cancel, Entry, Redrive, State
+from yaoki.runtime._history import History
+from yaoki.runtime._report import light_receipt, receipt_of
+
+if TYPE_CHECKING:
+    from yaoki.clock import Clock
+    from yaoki.journal import Journal, RunRow
+    from yaoki.runtime._past import Asked
+    from yaoki.runtime._receipt import Receipt
+
+__all__ = ["VERDICTS", "Verbs"]
+
+VERDICTS = ("happened", "not-happened", "skip", "abort", "value")
+_REDRIVABLE = frozenset({State.DEAD, State.CANCELLED, State.CAPPED, State.WAITING, State.SLEEPING, State.PENDING})
+
+
+class Verbs:
+    """The verbs on one store; none of them drives a run."""
+
+    def __init__(self, journal: Journal, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+
+    def row(self, run_id: str) -> RunRow:
+        """Return a run's row, or raise RunNotFound."""
+        row = self._journal.get(run_id)
+        if row is None:
+            msg = f"no run {run_id!r} in {self._journal.url}. See: yaoki runs"
+            raise RunNotFound(msg, run_id)
+        return row
+
+    def get(self, run_id: str) -> Receipt[Any]:
+        """Return a run's receipt."""
+        row = self.row(run_id)
+        return receipt_of(row, History.of(self._journal.load(row.id)))
+
+    def list(self, status: str | None = None, limit: int = 10_000) -> list[Receipt[Any]]:
+        """Return receipts from the rows alone, oldest first."""
+        states = () if status is None else (State(status),)
+        return [light_receipt(row) for row in self._journal.list(states=states, limit=limit)]
+
+    def journal(self, run_id: str) -> list[Entry]:  # type: ignore[valid-type] - `list` is a verb above
+        """Return a run's records, oldest first."""
+        return self._journal.load(self.row(run_id).id)
+
+    def answer(self, run_id: str, ask: str | None, verdict: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
+        """
+        Answer a question; the first answer wins, and is on disk when this returns.
+
+        Raises:
+            AnswerRefused: No such question, several without `ask`, answered already, or a value of another type.
+        """
+        row = self.row(run_id)
+        if verdict not in VERDICTS:
+            msg = f"run {run_id}: {verdict!r} is no answer; it is one of {', '.join(VERDICTS)}"
+            raise AnswerRefused(msg)
+        data = Raw(codec_for(Any).encode(value)) if value is not ABSENT else ABSENT
+        now_ms = self._clock.now_ms()
+        asked = _pick(run_id, History.of(self._journal.load(row.id)), ask)
+        record = Answer(at=now_ms, question=asked.question.id, verdict=verdict, value=data, by=by)  # type: ignore[arg-type]
+
+        def guard(entries: list[Entry]) -> None:  # type: ignore[valid-type]
+            _refuse(run_id, _pick(run_id, History.of(entries), asked.question.id), record, now_ms)
+
+        self._journal.post(row.id, record, guard=guard)
+        return self.get(run_id)
+
+    def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
+        """Order a run to stop: nothing new begins, attempts in flight settle. A final run stays as it is."""
+        row = self.row(run_id)
+        if not row.state.final:
+            self._journal.post(row.id, Cancel(at=self._clock.now_ms(), by=by))
+        return self.get(run_id)
+
+    def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
+        """
+        Let a run go on: from `step`, the ladder it ended at starts anew with the same key. What was spent stays spent.
+
+        Raises:
+            RunBusy: A living process drives it.
+            AnswerRefused: It is completed, runs, or has no step to go on from.
+        """
+        row = self.row(run_id)
+        if row.state not in _REDRIVABLE:
+            msg = f"run {run_id} is {row.state.value}: there is nothing to redrive"
+            raise AnswerRefused(msg)
+        if source != "step":
+            msg = f"run {run_id}: redrive goes on from 'step'; {source!r} is not offered by this version"
+            raise AnswerRefused(msg)
+        history = History.of(self._journal.load(row.id))
+        step = history.ended.step if history.ended is not None else ""
+        now_ms = self._clock.now_ms()
+        record = Redrive(at=now_ms, source="step", step=step, pass_=history.pass_, by=by)
+        self._journal.reopen(row.id, [("", record)])
+        return self.get(run_id)
+
+
+def _pick(run_id: str, history: History, ask: str | None) -> Asked:
+    if ask is not None:
+        found = history.questions.get(ask)
+        if found is None:
+            known = ", ".join(history.questions) or "none"
+            msg = f"run {run_id} has no question {ask!r}; it has: {known}"
+            raise AnswerRefused(msg)
+        return found
+    waiting = [asked for asked in history.questions.values() if asked.open]
+    if not waiting:
+        msg = f"run {run_id} asks nothing. See: yaoki show {run_id}"
+        raise AnswerRefused(msg)
+    if len(waiting) > 1:
+        listed = "; ".join(f"{asked.question.id}: {asked.question.text}" for asked in waiting)
+        msg = f"run {run_id} asks {len(waiting)} questions; say which: {listed}"
+        raise AnswerRefused(msg)
+    return waiting[0]
+
+
+def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
+    question = asked.question
+    if asked.answer is not None:
+        msg = f"run {run_id}: {question.id} was answered already ({asked.answer.verdict}); the first answer stands"
+        raise AnswerRefused(msg)
+    if question.expires_at and now_ms >= question.expires_at:
+        msg = f"run {run_id}: {question.id} expired unanswered; it is a dead letter. See: yaoki redrive {run_id}"
+        raise AnswerRefused(msg)
+    needs_value = record.verdict in ("happened", "value")
+    if needs_value and record.value is ABSENT:
+        if question.type in ("None", "null"):
+            msg = f"run {run_id}: {question.id} needs its value; it returns nothing, so: happened null"
+        else:
+            msg = f"run {run_id}: {question.id} needs a value of type {question.type or 'JSON'}: happened VALUE"
+        raise AnswerRefused(msg)
+    if not needs_value and record.value is not ABSENT:
+        msg = f"run {run_id}: {record.verdict} takes no value"
+        raise AnswerRefused(msg)
+    if needs_value and question.schema is not ABSENT:
+        wrong = fits(msgspec.json.decode(question.schema), msgspec.json.decode(record.value))
+        if wrong is not None:
+            msg = f"run {run_id}: {question.id} wants {question.type or 'another type'}: {wrong}"
+            raise AnswerRefused(msg)

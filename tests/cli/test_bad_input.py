@@ -1,0 +1,126 @@
+"""Bad input: one line, the right exit code, nothing lost; and JSON where JSON was asked for."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from tests.cli.command import Place
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """One folder for all: nothing here changes it."""
+    here = Place(tmp_path_factory.mktemp("place"))
+    here.write("broken.py", "import no_such_module_here\n")
+    here.write("twice.py", "from yaoki import tool\n\n@tool(effect='sometimes')\ndef f(): ...\n")
+    here.write("empty.py", "x = 1\n")
+    here.write("text.db", "this is no database, but it is long enough to have a header that says so, really\n" * 50)
+    said = here.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "ticket-17")
+    assert said.code == 3, said.err
+    yield here
+    here.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "nowhere.py:x"], 2, "no file nowhere.py"),
+        (["run", "agent.py:done"], 2, "did you mean agents.py?"),
+        (["run", "agents.py:dnoe"], 2, "no loop dnoe in agents.py; there: adone, capped, dead, "),
+        (["run", "agents.py:dnoe"], 2, "did you mean agents.py:done?"),
+        (["run", "agents.py"], 2, "which loop of agents.py?"),
+        (["run", "empty.py"], 2, "empty.py has no loop"),
+        (["run", "broken.py:x"], 2, "broken.py:1: ModuleNotFoundError: No module named 'no_such_module_here'"),
+        (["run", "twice.py:x"], 2, "twice.py:3: "),
+        (["run", "agents.py:done", "--input", "pie"], 2, "not JSON at line 1 column 1"),
+        (["run", "agents.py:done", "--input", "@none.json"], 2, "--input @none.json: No such file"),
+        (["run", "agents.py:done", "--input", "5"], 2, "--input does not fit done"),
+        (["run", "agents.py:doubt"], 2, "doubt(order: str) needs input: --input '{\"order\": …}'"),
+        (["run", "agents.py:adone", "--input", '{"nam": 1}'], 2, "--input has nam, which adone("),
+        (["run", "agents.py:done", "--run-id", ""], 2, "--run-id is empty"),
+        (["run", "agents.py:doubt", "--run-id", "ticket-17", "--input", '"B-2"'], 2, "ticket-17"),
+        (["run", "agents.py:done", "--run-id", "ticket-17", "--input", '"A-1"'], 2, "ticket-17"),
+        (["run", "agents.py:done", "--store", "mysql://x"], 70, "store 'mysql://x'"),
+        (["run", "agents.py:done", "--store", "sqlite:///no/such/folder/y.db"], 70, "no/such/folder"),
+        (["run", "agents.py:done", "--store", "sqlite:///text.db"], 70, "text.db"),
+        (["runs", "--store", "sqlite:///none.db"], 70, "none.db"),
+        (["runs", "--status", "asleep"], 2, "--status asleep is no state or group: active"),
+        (["show", "ticket-71"], 2, "did you mean ticket-17?"),
+        (["show", "zzz"], 2, "no run zzz in sqlite:///yaoki.db. All runs: yaoki runs"),
+        (["cancel", "tickt-17"], 2, "did you mean ticket-17?"),
+        (["redrive", "nope"], 2, "no run nope"),
+        (["redrive", "ticket-17", "--from", "middle"], 2, "--from middle"),
+        (["answer", "nope", "skip"], 2, "no run nope"),
+        (["answer", "ticket-17", "q9", "skip"], 2, "q9"),
+        (["answer", "ticket-17", "happened"], 2, "what did charge return?"),
+        (["answer", "ticket-17", "skip", "extra", "words", "here"], 2, "say [ASK] and one of"),
+        (["demo", "--seed", "x"], 2, "--seed"),
+        (["rnu"], 2, "No such command 'rnu'"),
+        (["run"], 2, "FILE:LOOP"),
+        (["show", "ticket-17", "--journa"], 2, "--journa"),
+    ],
+)
+def test_bad_input_is_one_line_that_says_what_where_and_what_next(place, words, code, said):
+    spoken = place.type(*words)
+    assert spoken.code == code, spoken.err
+    assert spoken.out == ""
+    assert said in spoken.last
+    assert spoken.last.startswith("yaoki: ")
+    assert "Traceback" not in spoken.err
+    own = [
+        line for line in spoken.err.splitlines() if line.startswith("yaoki: ") and not line.startswith("yaoki: run ")
+    ]
+    assert len(own) == 1, spoken.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["run", "nowhere.py:x"], "file.not_found"),
+        (["run", "agents.py:dnoe"], "loop.not_found"),
+        (["run", "broken.py:x"], "file.import"),
+        (["run", "agents.py:done", "--input", "pie"], "input.not_json"),
+        (["run", "agents.py:doubt", "--run-id", "ticket-17", "--input", '"B-2"'], "run.input_mismatch"),
+        (["show", "ticket-71"], "run.not_found"),
+        (["runs", "--store", "sqlite:///none.db"], "journal.refused"),
+        (["answer", "ticket-17", "q9", "skip"], "answer.refused"),
+        (["rnu"], "usage"),
+    ],
+)
+def test_an_error_is_json_too_where_json_was_asked_for(place, words, code):
+    spoken = place.type(*words, "--json")
+    assert spoken.json["error"]["code"] == code
+    assert spoken.json["error"]["message"] in spoken.last
+
+
+def test_debug_shows_the_traceback(place):
+    assert "Traceback" in place.type("run", "broken.py:x", "--debug").err
+    assert "Traceback" in place.type("show", "nope", "--debug").err
+
+
+def test_a_missing_store_is_not_created_by_looking(place):
+    place.type("runs", "--store", "sqlite:///none.db")
+    place.type("show", "x", "--store", "sqlite:///none.db")
+    assert not list(place.folder.glob("none.db*"))
+
+
+def test_the_store_may_come_from_the_environment(place, tmp_path):
+    place.env["YAOKI_STORE"] = f"sqlite:///{tmp_path}/env.db"
+    try:
+        assert place.type("run", "agents.py:done", "--run-id", "e1").code == 0
+        assert "e1" in place.type("runs", "--status", "done").out
+    finally:
+        del place.env["YAOKI_STORE"]
+    assert (tmp_path / "env.db").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_named(place, tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        spoken = place.type("run", "agents.py:done", "--store", f"sqlite:///{tmp_path}/y.db")
+    finally:
+        tmp_path.chmod(0o700)
+    assert spoken.code == 70
+    assert str(tmp_path) in spoken.last

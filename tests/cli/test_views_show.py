@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.made import (
+    COMMANDS,
+    DIED,
+    NOW,
+    OVERLOADED,
+    REVOKED,
+    at,
+    doubt,
+    doubt_entries,
+    met,
+    receipt,
+    text,
+)
+from yaoki.cli._views_ask import example_of
+from yaoki.cli._views_journal import journal_data, journal_lines
+from yaoki.cli._views_show import show_lines, timeline_lines
+from yaoki.cli._views_text import Commands
+from yaoki.records import Begin, Claimed, Effect, Entry, Executed, Failure, FailureKind, Settle, Spent, State
+from yaoki.runtime._receipt import Ask
+
+
+def shown(run, entries=(), **options):
+    return text(show_lines(run, list(entries), NOW, COMMANDS, **options))
+
+
+def test_a_question_in_doubt_says_what_is_known_and_what_to_type():
+    assert (
+        shown(doubt(), doubt_entries())
+        == """\
+ticket-17 · refund_agent · WAITING for you since 02:14:08 (51m) · agents.py
+
+Did this happen?   charge(order_id="A-1009", cents=4200)            ask q1
+  Attempt 1 was sent 02:14:07; the worker (pid 4127) died before it recorded an answer (found 02:14:08).
+  charge is AT_MOST_ONCE (undeclared), so it is not sent again unless you say so.
+  Takes a key, or only reads? Declare it, @tool(effect=…), and this question goes away.
+
+Look in the receiving system for A-1009 near 02:14:07Z, then one of:
+  yaoki answer ticket-17 q1 happened '"…"'   go on with this result (str)
+  yaoki answer ticket-17 q1 not-happened     send it again (attempt 2 of 8)
+  yaoki answer ticket-17 q1 skip             go on; the loop is told it is unknown
+  yaoki answer ticket-17 q1 abort            raise StepFailed in the loop
+Unanswered, it is a dead letter on 7 Dec 02:14.
+
+Spent   $0.41/2.00 · 3/50 retries · turn 6/40 · 4 attempts · 1 restart
+02:13:50  turn 6  ask_model([…])              ok       3.1 s  after 1 retry (http.529, waited 4.2 s)
+02:14:07          c[0]  find_order(A-1009)    ok       0.2 s
+02:14:07          c[1]  charge(A-1009, 4200)  UNKNOWN         process.died
+All: yaoki show ticket-17 --journal"""
+    )
+
+
+def test_an_answered_question_is_not_asked_again():
+    run = doubt()
+    run.asks[0].verdict = "skip"
+    assert "Did this happen?" not in shown(run, doubt_entries())
+
+
+def test_every_command_reaches_a_store_that_had_to_be_given():
+    lines = text(show_lines(doubt(), doubt_entries(), NOW, Commands(store="sqlite:///other.db")))
+    commands = [line for line in lines.splitlines() if "yaoki " in line]
+    assert len(commands) == 5
+    assert all("--store sqlite:///other.db" in line for line in commands)
+
+
+def test_the_last_attempt_allowed_says_that_one_is_added():
+    run = doubt()
+    run.asks[0].attempt = run.asks[0].attempts_max = 4
+    assert "send it once more (attempt 5; 4 were allowed)" in shown(run, doubt_entries())
+
+
+def doubt_of(effect: Effect, settle: Settle | None, **begin: object) -> str:
+    step = "1.1//charge#0"
+    entries = [
+        Entry(1, "", Claimed(at=at("02:00:00"), epoch=1, worker=1, pid=4127)),
+        Entry(2, step, Begin(at=at("02:14:07"), call="charge(5)", effect=effect, key="key-of-it", **begin)),
+    ]
+    if settle is not None:
+        entries.append(Entry(3, step, settle))
+    run = doubt()
+    run.asks[0].step = step
+    return shown(run, entries)
+
+
+def test_a_timeout_in_doubt_says_how_long_it_took_and_what_was_said():
+    timeout = Failure(kind=FailureKind.TRANSIENT, reason="http.timeout", message="no answer in 2 s")
+    lines = doubt_of(Effect.KEYED, Settle(at=at("02:14:09"), outcome="failed", failure=timeout))
+    assert "sent 02:14:07; it failed after 2.0 s: http.timeout\n    no answer in 2 s" in lines
+    assert "charge is KEYED: every attempt carried the key key-of-it; the attempts are used up." in lines
+
+
+def test_an_answer_that_could_not_be_kept_is_said_to_be_lost():
+    bad = Failure(kind=FailureKind.PROGRAMMING, reason="encoding", executed=Executed.YES)
+    lines = doubt_of(Effect.CHECKED, Settle(at=at("02:14:09"), outcome="failed", failure=bad, value_lost=True))
+    assert "it answered after 2.0 s, but the answer was lost: encoding" in lines
+    assert "charge is CHECKED, so it is not sent again until somebody knows" in lines
+
+
+def test_an_attempt_nobody_has_decided_about_yet_names_its_worker():
+    assert "the worker (pid 4127) died before it recorded an answer." in doubt_of(Effect.AT_MOST_ONCE, None)
+
+
+def test_a_check_that_could_not_say_is_mentioned():
+    entries = doubt_entries()
+    entries.append(Entry(13, "1.6/c[1]/charge#0!check.0", Settle(at=at("02:14:20"))))
+    assert "Its check was asked 1 time and could not say." in shown(doubt(), entries)
+
+
+def test_a_question_without_its_journal_still_has_its_text_and_its_answers():
+    lines = shown(doubt())
+    assert "did charge(A-1009, 4200) happen?" in lines
+    assert "yaoki answer ticket-17 q1 not-happened" in lines
+
+
+def test_a_question_of_choice_lists_its_options():
+    ask = Ask(
+        id="q2", why="approve", text="Pay 900?", step="", call="pay(900)", options=["yes", "no"], note="Over 500."
+    )
+    lines = shown(doubt(asks=[ask]))
+    assert "May this be done?   pay(900)" in lines
+    assert "Pay 900?" in lines
+    assert "Over 500." in lines
+    assert "yaoki answer ticket-17 q2 '\"yes\"'" in lines
+    assert "It waits until it is answered." in lines
+
+
+def test_an_open_question_shows_the_shape_of_its_answer():
+    ask = Ask(id="q3", why="ask", text="Which order?", step="", type="int", schema={"type": "integer"})
+    lines = shown(doubt(asks=[ask]))
+    assert "Question   Which order?" in lines
+    assert "yaoki answer ticket-17 q3 0       your answer (int)" in lines
+
+
+@pytest.mark.parametrize(
+    ("schema", "example"),
+    [
+        ({"type": "string"}, '"…"'),
+        ({"type": "integer"}, "0"),
+        ({"type": "null"}, "null"),
+        ({"type": "array"}, "[]"),
+        ({"enum": ["a", "b"]}, '"a"'),
+        ({"const": 7}, "7"),
+        ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "true"),
+        (None, '"…"'),
+        (
+            {
+                "$ref": "#/$defs/Paid",
+                "$defs": {
+                    "Paid": {
+                        "type": "object",
+                        "properties": {"id": {"type": "string"}, "n": {"type": "number"}, "note": {}},
+                        "required": ["id", "n"],
+                    }
+                },
+            },
+            '{"id": "…", "n": 0.0}',
+        ),
+        ({"type": "object", "properties": {"x": {"type": "null"}}}, '{"x": null}'),
+        ({"$ref": "#/$defs/Loop", "$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}, "null"),
+    ],
+)
+def test_the_example_of_an_answer_has_the_shape_of_its_schema(schema, example):
+    assert example_of(Ask(id="q1", why="ask", text="", step="", schema=schema)) == example
+
+
+def test_a_completed_run_shows_its_result_and_what_healed():
+    run = receipt(
+        "r",
+        State.COMPLETED,
+        value={"a": 1},
+        failures=[met("s", 1, OVERLOADED, "retry", healed=True), met("s", 2, OVERLOADED, "retry", healed=True)],
+        gaps=["page 3 unread"],
+        orphans=["charge(5)"],
+    )
+    lines = shown(run)
+    assert "r · refund_agent · COMPLETED 02:31:00 after 31m" in lines
+    assert 'Result\n  {\n    "a": 1\n  }' in lines
+    assert "Gap  page 3 unread\nOrphan  charge(5)" in lines
+    assert "2 failures, 2 healed (http.529 x2)" in lines
+    assert "Next" not in lines
+
+
+def test_a_text_result_is_shown_as_text_and_a_long_one_is_cut():
+    assert "Result\n  first\n  second\n" in shown(receipt("r", State.COMPLETED, value="first\nsecond"))
+    assert "… 3,000 more characters: --json" in shown(receipt("r", State.COMPLETED, value="x" * 5_000))
+
+
+def test_nothing_in_a_result_steers_the_terminal():
+    assert "\x1b" not in shown(receipt("r", State.COMPLETED, value="\x1b[2J"))
+
+
+def test_a_capped_run_says_by_what_and_shows_its_partial_result():
+    run = receipt("r", State.CAPPED, partial="half", stopped_by="budget.turns", text="40 of 40 turns used")
+    assert "CAPPED" in shown(run)
+    assert "Ended by budget.turns: 40 of 40 turns used" in shown(run)
+    assert "Partial result\n  half" in shown(run)
+
+
+def test_a_dead_run_says_where_why_what_was_tried_and_what_to_type():
+    step = "1.3//ask_model#0"
+    run = receipt(
+        "ticket-88",
+        State.DEAD,
+        failure=REVOKED,
+        step=step,
+        failures=[met("other", 1, OVERLOADED, "retry"), met(step, 1, REVOKED, "rung")],
+        next_action="yaoki redrive ticket-88",
+    )
+    lines = shown(run)
+    assert "Ended at ask_model([…]): http.401  key revoked\n  Give it another key.\nTried:\n" in lines
+    assert "  attempt 1  02:30:01  http.401  executed no  then rung\n" in lines
+    assert "Next   yaoki redrive ticket-88" in lines
+
+
+def test_a_dead_run_without_a_failure_says_what_ended_it():
+    lines = shown(receipt("r", State.DEAD, step="1.3//charge#0", text="8 processes died", failure=None))
+    assert "Ended at charge: 8 processes died" in lines
+
+
+def test_a_run_killed_by_its_loop_names_the_loop():
+    failure = Failure(kind=FailureKind.PROGRAMMING, reason="ZeroDivisionError", message="division by zero")
+    assert "Ended at refund_agent: ZeroDivisionError  division by zero" in shown(
+        receipt("r", State.DEAD, failure=failure)
+    )
+
+
+def test_a_running_run_names_its_process():
+    lines = shown(receipt("r", State.RUNNING), doubt_entries()[:5])
+    assert "RUNNING since 02:10:00 (55m), by pid 4127" in lines
+    assert "running" in lines
+    assert "RUNNING since 02:00:00" in shown(receipt("r", State.RUNNING))
+
+
+def test_a_sleeping_run_says_until_when_and_why():
+    lines = shown(receipt("r", State.SLEEPING, wake_at=at("03:09:30"), text="anthropic cools down"))
+    assert "SLEEPING until 03:09:30 (4m 22s to go)" in lines
+    assert "anthropic cools down" in lines
+
+
+def test_a_run_waiting_for_code_shows_the_difference():
+    run = receipt(
+        "r",
+        State.WAITING,
+        waits_for="code",
+        waiting_since=at("03:00:00"),
+        text="turn 3 asks for another step",
+        diff="- charge(5)\n+ refund(5)",
+        next_action="yaoki run agents.py:refund_agent --run-id r",
+    )
+    lines = shown(run)
+    assert "WAITING for code since 03:00:00 (5m 8s)" in lines
+    assert "turn 3 asks for another step\n  - charge(5)\n  + refund(5)\nNothing was executed." in lines
+    assert "Next   yaoki run agents.py:refund_agent --run-id r" in lines
+
+
+def test_a_run_waiting_for_a_budget_shows_what_is_used_up():
+    run = receipt(
+        "r",
+        State.WAITING,
+        waits_for="budget",
+        waiting_since=at("03:00:00"),
+        text="budget: 100 of 100 calls",
+        spent=Spent(calls=100, tokens=7),
+        budget={"calls": 100},
+    )
+    assert "budget: 100 of 100 calls" in shown(run)
+    assert "Spent   7 tokens · 100/100 calls · 0 retries" in shown(run)
+
+
+def test_a_pending_run_says_that_nobody_drives_it():
+    lines = shown(receipt("r", State.PENDING, next_action="yaoki run agents.py:x --run-id r"))
+    assert "PENDING since 02:00:00: no process drives it" in lines
+    assert "Next   yaoki run agents.py:x --run-id r" in lines
+
+
+def test_a_cancelled_run_says_so():
+    assert "CANCELLED 02:31:00" in shown(receipt("r", State.CANCELLED, text="by ana"))
+    assert "by ana" in shown(receipt("r", State.CANCELLED, text="by ana"))
+
+
+def test_the_end_of_run_leaves_the_steps_out():
+    assert "turn 6  " not in shown(doubt(), doubt_entries(), steps=False)
+
+
+def test_the_timeline_is_bounded_and_says_what_it_leaves_out():
+    entries = [Entry(i, f"1.{i}//t#0", Begin(at=at("02:00:00") + i, call=f"t({i})")) for i in range(1, 31)]
+    lines = text(timeline_lines(entries, NOW, rows_max=12)).splitlines()
+    assert lines[0] == "… 18 earlier"
+    assert len(lines) == 13
+    assert "turn 30" in lines[-1]
+
+
+def test_a_step_that_gave_up_says_after_how_many_attempts():
+    step = "1.1//t#0"
+    entries = [
+        Entry(1, step, Begin(at=at("02:00:00"), call="t()")),
+        Entry(2, step, Settle(at=at("02:00:01"), outcome="failed", failure=DIED)),
+        Entry(3, step, Begin(at=at("02:00:02"), attempt=2)),
+        Entry(4, step, Settle(at=at("02:00:03"), attempt=2, outcome="failed", failure=OVERLOADED)),
+    ]
+    assert "failed  1.0 s  http.529 (attempt 2)" in text(timeline_lines(entries, NOW, rows_max=5))
+
+
+def test_the_journal_is_one_line_a_record():
+    lines = text(journal_lines(doubt_entries(), NOW)).splitlines()
+    assert len(lines) == len(doubt_entries())
+    assert lines[3].startswith("4   02:13:51  settle      1.6//ask_model#0")
+    assert '"reason":"http.529"' in lines[3]
+
+
+def test_a_long_record_is_cut_in_the_view_and_whole_as_data():
+    entry = Entry(2**31 + 3, "k", Begin(at=at("02:00:00"), call="c" * 900))
+    (line,) = text(journal_lines([entry], NOW)).splitlines()
+    assert line.startswith("+3  ")
+    assert len(line) < 600
+    assert "characters)" in line
+    (data,) = journal_data([entry])
+    assert data["name"] == "begin"
+    assert data["kind"] == 2
+    assert data["record"]["call"] == "c" * 900
