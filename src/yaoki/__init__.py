@@ -99,7 +99,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the async runner, and asyncio with it, when it is asked for."""
     if name == "AsyncRunner":
-        from yaoki.runtime import AsyncRunner  # noqa: PLC0415
+        from yaoki.runtime import AsyncRunner
 
         return AsyncRunner
     msg = f"module {__name__!r} has no attribute {name!r}"

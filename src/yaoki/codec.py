@@ -416,6 +416,6 @@ def fits(schema: Mapping[str, object], value: object) -> str | None:
     properties, required, additionalProperties, items, prefixItems, anyOf, oneOf, allOf, `$ref` into
     `$defs`, bounds of numbers and lengths. Keywords it does not know refuse nothing.
     """
-    from yaoki._schema import mismatch  # noqa: PLC0415 - only answers need it
+    from yaoki._schema import mismatch
 
     return mismatch(schema, value)

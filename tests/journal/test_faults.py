@@ -82,7 +82,7 @@ class Scene:
         self.kept += ["4", "5"]
         journal.post(run, Signal(at=1, name="s"))
         self.posted = 1
-        journal._barrier._full = True  # a checkpoint, beside the writes
+        journal._barrier._look = True  # a checkpoint, beside the writes
         journal._barrier._rouse()
         journal.append(run, epoch, 6, [note("x" * 9000)])
         self.kept.append("x" * 9000)

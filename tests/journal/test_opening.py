@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -223,7 +224,7 @@ def test_every_connection_is_held_to_the_same_pragmas(tmp_path):
     journal = open_at(tmp_path / "s.db")
     names = ["journal_mode", "synchronous", "wal_autocheckpoint", "journal_size_limit", "mmap_size", "trusted_schema"]
     for connection in (journal._connection, _connect.connect(journal.path, "")):
-        assert [connection.execute(f"pragma {name}").get for name in names] == ["wal", 1, 0, 4 << 20, 0, 0]
+        assert [connection.execute(f"pragma {name}").get for name in names] == ["wal", 1, 0, 8 << 20, 0, 0]
         connection.close()
     journal._connection = _connect.connect(journal.path, "")
     journal.close()
@@ -255,6 +256,36 @@ def test_processes_that_create_one_store_at_once_all_get_it(tmp_path):
         journal = open_at(tmp_path / f"{i}.db")
         assert sorted(texts(journal, row.id)[0] for row in journal.list()) == ["0", "1", "2", "3"]
         journal.close()
+
+
+def test_a_store_that_another_process_creates_while_we_look_at_it_is_ours(tmp_path):
+    path = tmp_path / "s.db"
+    path.touch()
+    creator = threading.Thread(target=lambda: open_at(path).close())
+
+    class Raced:
+        """Lets the other one in between two looks, unless they are one snapshot, which holds it back."""
+
+        def __init__(self, connection) -> None:
+            self.connection = connection
+
+        def execute(self, statement, *bindings):
+            result = self.connection.execute(statement, *bindings)
+            if statement == "pragma application_id":
+                creator.start()
+                creator.join(0.05)
+            return result
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+    connection = _connect._open(str(path), "")
+    _connect._prepare(Raced(connection), str(path))
+    connection.close()
+    creator.join(10)
+    journal = open_at(path)
+    assert begun(journal) == (1, 1)
+    journal.close()
 
 
 def test_an_older_store_is_brought_forward_in_place(tmp_path, monkeypatch):

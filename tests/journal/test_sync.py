@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import errno
 import os
+import queue
 import threading
 
+import apsw
 import pytest
 
 from tests.journal.store import begun, note, open_at, start, texts
@@ -264,49 +266,76 @@ def test_the_wal_is_copied_back_and_starts_over_however_busy_the_writer(tmp_path
     journal = open_at(tmp_path / "s.db", sync_every_ms=1)
     run, epoch = begun(journal)
     wal = tmp_path / "s.db-wal"
-    largest = total = 0
+    largest = 0
     for i in range(12_000):
         journal.append(run, epoch, i, [note("x" * 1000)])
         journal.mark()
-        size = wal.stat().st_size
-        total, largest = total + 1, max(largest, size)
-    assert largest < 10 * _barrier.WAL_LIMIT_BYTES, "12,000 commits write about 60 MB of log"
+        largest = max(largest, wal.stat().st_size)
+    assert largest < 5 * _barrier.WAL_LIMIT_BYTES, "12,000 commits write about 60 MB of log"
     assert (tmp_path / "s.db").stat().st_size > 4 << 20
     assert len(journal.load(run)) == 12_000
     journal.close()
 
 
-def test_a_synced_effect_alone_lets_the_wal_be_copied_back_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(_barrier, "WAL_LIMIT_BYTES", 1 << 16)
-    copied = threading.Event()
-    real = _barrier._Checkpointer.run
+@pytest.fixture
+def looks(monkeypatch):
+    """What each look at the `-wal` returned, as it is done."""
+    results: queue.Queue[bool] = queue.Queue()
+    real = _barrier.Checkpointer.look
+    monkeypatch.setattr(_barrier.Checkpointer, "look", lambda self: results.put(real(self)) or True)
+    return results
 
-    def run_and_tell(self, fd):
-        try:
-            return real(self, fd)
-        finally:
-            copied.set()
 
-    monkeypatch.setattr(_barrier._Checkpointer, "run", run_and_tell)
+def test_a_driver_that_syncs_every_step_has_its_wal_copied_back_and_written_over_in_place(tmp_path, monkeypatch, looks):
+    monkeypatch.setattr(_barrier, "WAL_LIMIT_BYTES", 1 << 19)
     journal = open_at(tmp_path / "s.db", sync=lambda fd: None)
     run, epoch = begun(journal)
-    for i in range(50):
+    sizes = []
+    for i in range(4 * _barrier._LOOK_EVERY):
         journal.append(run, epoch, i, [note("x" * 1000)])
         journal.sync()
-    assert copied.wait(10)
-    assert (tmp_path / "s.db").stat().st_size > 1 << 15
+        if (i + 1) % _barrier._LOOK_EVERY == 0:
+            assert looks.get(timeout=10) is True
+            sizes.append((tmp_path / "s.db-wal").stat().st_size)
+    assert sizes[0] < sizes[-1] < 1 << 20
+    assert sizes[-2:] == [sizes[-1]] * 2, "it grows no more"
+    assert (tmp_path / "s.db").stat().st_size > 1 << 17
     journal.close()
 
 
-def test_a_checkpoint_that_fails_loses_nothing_and_is_tried_later(tmp_path, monkeypatch):
+def test_a_reader_in_the_way_puts_a_checkpoint_off_and_loses_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(_barrier, "WAL_LIMIT_BYTES", 1 << 16)
     journal = open_at(tmp_path / "s.db")
     run, epoch = begun(journal)
-    journal.append(run, epoch, 0, [note()])
-    checkpointer = _barrier._Checkpointer(journal.path + "-elsewhere", "")
-    assert checkpointer.run(journal._barrier._fd) > _barrier.WAL_LIMIT_BYTES
+    checkpointer = _barrier.Checkpointer(journal.path, "")
+    assert checkpointer.look() is True, "not yet time"
+    reader = apsw.Connection(journal.path)
+    reader.execute("begin")
+    reader.execute("select count(*) from journal").fetchall()
+    for i in range(20):
+        journal.append(run, epoch, i, [note("x" * 1000)])
+    assert checkpointer.look() is False
+    reader.execute("commit")
+    reader.close()
+    assert checkpointer.look() is True
     checkpointer.close()
-    assert texts(journal, run) == ["x"]
+    assert len(journal.load(run)) == 20
     journal.close()
+
+
+def test_a_look_that_failed_is_not_repeated_at_every_sync(tmp_path, monkeypatch):
+    looked = queue.Queue()
+    monkeypatch.setattr(_barrier.Checkpointer, "look", lambda self: looked.put(1) or False)
+    journal = open_at(tmp_path / "s.db", sync=lambda fd: None)
+    for _ in range(_barrier._LOOK_EVERY):
+        journal.sync()
+    assert looked.get(timeout=10)
+    while journal._barrier._look_at < _barrier._LOOK_AGAIN:
+        pass
+    for _ in range(4 * _barrier._LOOK_EVERY):
+        journal.sync()
+    journal.close()
+    assert looked.empty()
 
 
 def test_waiting_without_anybody_to_deliver_to_is_a_bug_that_is_named():

@@ -13,6 +13,7 @@ from yaoki.classify._later import DAY_S, later, told_s
 from yaoki.classify._own import own_rule
 from yaoki.classify._redact import MESSAGE_MAX, fingerprint, redact
 from yaoki.classify._rule import ORDER, Rule, registered
+from yaoki.errors import StepFailed
 from yaoki.records import Executed, Failure, FailureKind, Scope, strongest
 
 if TYPE_CHECKING:
@@ -82,9 +83,14 @@ def _judged(evidence: Evidence) -> Failure:
         return Failure(kind=_K.PERMANENT, reason=f"control.{evidence.name}", evidence="control")
     if isinstance(subject, BaseExceptionGroup):
         return _worst(evidence, cast("BaseExceptionGroup[BaseException]", subject))
-    found = _asked(evidence, registered()) or _asked(evidence, _RULES)
+    if isinstance(subject, StepFailed):
+        return subject.failure
+    found = _asked(evidence, registered())
     if found is not None:
-        return _directed(evidence, _timed(evidence, found))
+        return found if found.retry_after_s is not None else _timed(evidence, found)
+    found = _asked(evidence, _RULES)
+    if found is not None:
+        return found if found.evidence.startswith("user") else _directed(evidence, _timed(evidence, found))
     return _beneath(evidence) or Failure(kind=_K.UNKNOWN, reason=f"unknown.{evidence.name}", evidence="none")
 
 
@@ -174,12 +180,12 @@ def _timed(evidence: Evidence, failure: Failure) -> Failure:
         full = kind is _K.RATE_LIMITED
         said = (later if full else told_s)(headers, text, evidence.now_ms) if headers or text else None
         wait_s = said if said is not None else wait_s
-    if wait_s is None:
-        return failure
     executed = failure.executed
     if status == 503 and executed is Executed.MAYBE and "retry-after" in evidence.headers:  # noqa: PLR2004
         executed = Executed.NO
-    if kind in _HEALING and wait_s > DAY_S:
+    if wait_s is None and executed is failure.executed:
+        return failure
+    if kind in _HEALING and wait_s is not None and wait_s > DAY_S:
         kind = _K.BUDGET
     return _with(failure, kind=kind, retry_after_s=wait_s, executed=executed)
 
@@ -205,7 +211,15 @@ def _finished(evidence: Evidence, failure: Failure) -> Failure:
     message = failure.message or redact(evidence.message[: 2 * MESSAGE_MAX])[:MESSAGE_MAX]
     message = message.encode("utf-8", "replace").decode()
     mark = failure.fingerprint or fingerprint(f"{failure.reason} {evidence.name} {message}")
-    return _with(failure, message=message, fingerprint=mark, reason=failure.reason[:120])
+    hint = failure.hint or _HINTS.get(failure.kind, "")
+    return _with(failure, message=message, fingerprint=mark, reason=failure.reason[:120], hint=hint)
+
+
+_HINTS: Final = {
+    _K.BUDGET: "Quota or credit is used up: top up, wait for its renewal, or use another key.",
+    _K.PROGRAMMING: "A bug in the call or the tool: the same call fails again.",
+    _K.CAPABILITY: "Ask for less: a smaller request, or a model that takes it.",
+}
 
 
 def _with(  # noqa: PLR0913 - one argument per field that changes
@@ -218,6 +232,7 @@ def _with(  # noqa: PLR0913 - one argument per field that changes
     retry_after_s: float | None = -1.0,
     evidence: str | None = None,
     fingerprint: str | None = None,
+    hint: str | None = None,
 ) -> Failure:
     """Return a copy with these fields changed."""
     return Failure(
@@ -229,5 +244,5 @@ def _with(  # noqa: PLR0913 - one argument per field that changes
         retry_after_s=failure.retry_after_s if retry_after_s == -1.0 else retry_after_s,
         evidence=failure.evidence if evidence is None else evidence,
         fingerprint=failure.fingerprint if fingerprint is None else fingerprint,
-        hint=failure.hint,
+        hint=failure.hint if hint is None else hint,
     )

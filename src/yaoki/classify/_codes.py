@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from yaoki.classify._later import DAILY, MINUTELY
 from yaoki.classify._phrases import judge_prose
+from yaoki.classify._python import quotes_no_server
 from yaoki.classify._rule import Rule
 from yaoki.classify._status import executed_by_status, failure_of_status
 from yaoki.records import Executed, Failure, FailureKind, Scope
@@ -77,7 +78,7 @@ def judge_code(evidence: Evidence) -> Failure | None:
     """Judge by the body: its quotas, its codes, the status it names, then its sentences."""
     body = evidence.body
     status = evidence.status
-    if evidence.payload is None and not (body.codes or body.messages):
+    if evidence.payload is None and (not (body.codes or body.messages) or quotes_no_server(evidence)):
         return None
     found = (
         _quota(body, status)

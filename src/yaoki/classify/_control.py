@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import cast
 
-from yaoki.classify._evidence import Evidence
+from yaoki.classify._evidence import names_of
 from yaoki.errors import Passing
 
 __all__ = ["is_control_flow"]
@@ -52,7 +52,7 @@ def is_control_flow(exc: BaseException) -> bool:
     asyncio = sys.modules.get("asyncio.exceptions")  # a CancelledError exists only if this was imported
     if asyncio is not None and isinstance(exc, asyncio.CancelledError):
         return True
-    return not _SIGNALS.isdisjoint(Evidence(exc).names)
+    return not _SIGNALS.isdisjoint(names_of(type(exc))[1])
 
 
 def _group(group: BaseExceptionGroup[BaseException], depth: int) -> bool:

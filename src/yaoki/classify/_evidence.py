@@ -7,21 +7,41 @@ type is the expected one. Nothing here touches the network: a body that was not 
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload
 
 from yaoki.classify._body import NOTHING, Body, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["TEXT_MAX", "Evidence"]
+__all__ = ["TEXT_MAX", "Evidence", "names_of"]
 
 TEXT_MAX = 20_000
 """Characters of a message or body that are looked at."""
 
 _HEADERS_MAX = 200
-_LINKS = ("cause", "context", "inside")
+
+
+_T = TypeVar("_T")
+
+
+class _lazy(Generic[_T]):  # noqa: N801 - used as a decorator
+    """`functools.cached_property` without its lock, which costs more than what is computed here."""
+
+    def __init__(self, compute: Callable[[Evidence], _T]) -> None:
+        self.compute = compute
+        self.name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, owner: None, cls: type[Evidence]) -> _lazy[_T]: ...
+    @overload
+    def __get__(self, owner: Evidence, cls: type[Evidence]) -> _T: ...
+    def __get__(self, owner: Evidence | None, cls: type[Evidence]) -> _T | _lazy[_T]:
+        if owner is None:
+            return self
+        value = owner.__dict__[self.name] = self.compute(owner)
+        return value
 
 
 class Evidence:
@@ -37,26 +57,30 @@ class Evidence:
         """Return an attribute, or the default if it is missing or reading it raises."""
         return _get(self.subject, name, default)
 
-    @cached_property
+    @_lazy
     def is_exception(self) -> bool:
         """Whether it was raised, rather than returned."""
         return isinstance(self.subject, BaseException)
 
-    @cached_property
+    @_lazy
     def names(self) -> tuple[str, ...]:
         """`package.Class` along the MRO, most specific first: `("httpx.ReadTimeout", "httpx.TimeoutException", …)`."""
-        return _names(type(self.subject))
+        return names_of(type(self.subject))[0]
 
-    @cached_property
+    @_lazy
+    def _name_set(self) -> frozenset[str]:
+        return names_of(type(self.subject))[1]
+
+    @_lazy
     def name(self) -> str:
         """The class's own name, without its package."""
         return self.names[0].partition(".")[2]
 
     def is_a(self, *names: str) -> bool:
         """Whether one of the `package.Class` names is on the MRO."""
-        return any(name in self.names for name in names)
+        return not self._name_set.isdisjoint(names)
 
-    @cached_property
+    @_lazy
     def message(self) -> str:
         """What it says as text, bounded, secrets still in it."""
         if isinstance(self.subject, (str, bytes)):
@@ -68,15 +92,17 @@ class Evidence:
         except Exception:  # noqa: BLE001 - a __str__ may do anything
             return self.name
 
-    @cached_property
+    @_lazy
     def response(self) -> object:
         """The response itself, or the one an exception carries, or `None`."""
         return self.get("response") if self.is_exception else self.subject
 
-    @cached_property
+    @_lazy
     def status(self) -> int | None:
         """HTTP status, 100-599, from the exception or its response."""
-        places = [(self.subject, ("status_code", "http_status", "status", "code"))]
+        # A `code` is a status only where the class is about HTTP: an error's own numbering is no evidence.
+        http = not self.is_exception or self.names[0].startswith(("google.", "urllib.")) or "http" in self.name.lower()
+        places = [(self.subject, ("status_code", "http_status", "status", *(("code",) if http else ())))]
         if self.is_exception and self.response is not None:
             places.append((self.response, ("status_code", "status")))
         for holder, names in places:
@@ -86,7 +112,7 @@ class Evidence:
                     return int(found)
         return None
 
-    @cached_property
+    @_lazy
     def headers(self) -> dict[str, str]:
         """Response headers, names in lower case; of repeated ones the last."""
         found = self.get("headers") or _get(self.response, "headers")
@@ -100,26 +126,27 @@ class Evidence:
         except Exception:  # noqa: BLE001 - a header mapping may be anything
             return {}
 
-    @cached_property
+    @_lazy
     def payload(self) -> object:
         """The body that was already read, as text or parsed; `None` if there is none."""
         if isinstance(self.subject, (str, bytes, dict)):
             return cast("object", self.subject)
+        builtin = self.names[0].startswith("builtins.")  # a SyntaxError has a `text` too
         for holder in (self.subject, self.response):
-            if holder is None:
+            if holder is None or (holder is self.subject and builtin):
                 continue
             found = _body_of(holder)
             if found:
                 return found
         return None
 
-    @cached_property
+    @_lazy
     def text(self) -> str:
         """The body as text, bounded; empty if there is none."""
         payload = self.payload
         return _text(payload) if isinstance(payload, (str, bytes)) else repr(payload)[:TEXT_MAX] if payload else ""
 
-    @cached_property
+    @_lazy
     def body(self) -> Body:
         """The codes and sentences of the body; for an exception without one, of the JSON its message quotes."""
         payload = self.payload
@@ -133,7 +160,7 @@ class Evidence:
         body.codes.extend(words)
         return body
 
-    @cached_property
+    @_lazy
     def prose(self) -> str:
         """The sentences that may say what went wrong: the body's, else the message unless a response speaks for it."""
         if self.body.messages:
@@ -146,20 +173,20 @@ class Evidence:
         """Return the evidence of something beneath this one."""
         return Evidence(subject, now_ms=self.now_ms, depth=self.depth + 1)
 
-    @cached_property
+    @_lazy
     def cause(self) -> Evidence | None:
         """What it was raised `from`."""
         found = self.get("__cause__")
         return self.under(found) if isinstance(found, BaseException) and found is not self.subject else None
 
-    @cached_property
+    @_lazy
     def context(self) -> Evidence | None:
         """What was being handled when it was raised, unless that was suppressed."""
         found = self.get("__context__")
         hidden = self.get("__suppress_context__") is True
         return self.under(found) if isinstance(found, BaseException) and not hidden else None
 
-    @cached_property
+    @_lazy
     def inside(self) -> Evidence | None:
         """The exception a library packed into this one: `os_error`, `reason`, `orig`, or among its arguments."""
         for name in ("os_error", "reason", "orig", "original_error"):
@@ -185,16 +212,18 @@ class Evidence:
         return found
 
 
-_NAMES: dict[type, tuple[str, ...]] = {}
+_NAMES: dict[type, tuple[tuple[str, ...], frozenset[str]]] = {}
 _NAMES_MAX = 2000
 
 
-def _names(cls: type) -> tuple[str, ...]:
+def names_of(cls: type) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return `package.Class` along the MRO, in order and as a set."""
     found = _NAMES.get(cls)
     if found is None:
         if len(_NAMES) >= _NAMES_MAX:  # classes made in a loop must not fill the memory
             _NAMES.clear()
-        found = tuple(f"{_package(base)}.{base.__name__}" for base in cls.__mro__ if base is not object) or ("?.?",)
+        names = tuple(f"{_package(base)}.{base.__name__}" for base in cls.__mro__ if base is not object)
+        found = (names or ("builtins.object",), frozenset(names))
         _NAMES[cls] = found
     return found
 

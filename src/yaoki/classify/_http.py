@@ -42,8 +42,7 @@ _CONNECTING: Final = {
             "httpx.ProxyError requests.ProxyError urllib3.ProxyError aiohttp.ClientProxyConnectionError"
             " aiohttp.ClientHttpProxyError"),
     **_sort(_K.PERMANENT, _NO, "tls.handshake",
-            "requests.SSLError urllib3.SSLError aiohttp.ClientConnectorSSLError aiohttp.ClientConnectorCertificateError"
-            " aiohttp.ClientSSLError aiohttp.ServerFingerprintMismatch"),
+            "aiohttp.ClientConnectorSSLError aiohttp.ClientConnectorCertificateError aiohttp.ServerFingerprintMismatch"),
 }  # fmt: skip
 """Raised before a byte of the request left; asked before errno, whose own answer does not know the phase."""
 
@@ -64,6 +63,8 @@ _SENT: Final = {
     **_sort(_K.TRANSIENT, _MAYBE, "stream.cut",
             "requests.ChunkedEncodingError urllib3.IncompleteRead urllib3.InvalidChunkLength http.IncompleteRead"
             " aiohttp.ClientPayloadError urllib.ContentTooShortError"),
+    # urllib3 raises it for the handshake and for a read alike; what lies beneath tells.
+    **_sort(_K.PERMANENT, _MAYBE, "tls", "requests.SSLError urllib3.SSLError aiohttp.ClientSSLError"),
     **_sort(_K.OVERLOADED, _MAYBE, "http.retries_exhausted", "requests.RetryError urllib3.ResponseError"),
     **_sort(_K.PERMANENT, _MAYBE, "http.not_http", "http.BadStatusLine http.UnknownProtocol http.LineTooLong"),
     **_sort(_K.PERMANENT, _MAYBE, "http.encoding",
@@ -159,7 +160,7 @@ def _sent(evidence: Evidence) -> Failure | None:
     if evidence.is_a("aiohttp.ContentTypeError", "requests.JSONDecodeError"):
         status = evidence.status
         return _SEMANTIC if status is None or status < 400 else None  # noqa: PLR2004
-    if evidence.is_a("requests.ConnectionError", "urllib3.MaxRetryError", "urllib3.ProtocolError", "requests.RetryError"):
+    if evidence.is_a(*_WRAPPERS) and evidence.status is None:
         return _wrapped(evidence)
     found = _find(evidence, _SENT)
     if found is not None and _NOT_HTTP.search(evidence.message):
@@ -170,19 +171,27 @@ def _sent(evidence: Evidence) -> Failure | None:
 _NOT_HTTP = re.compile(r"^illegal (status line|header line)|bad status line|^invalid (http version|status line)", re.IGNORECASE)
 
 
+_WRAPPERS = (
+    "requests.ConnectionError",
+    "requests.RetryError",
+    "urllib3.MaxRetryError",
+    "urllib3.ProtocolError",
+    "urllib3.SSLError",
+    "urllib.URLError",
+)
+
+
 def _wrapped(evidence: Evidence) -> Failure | None:
-    """Judge requests' and urllib3's wrappers by the most telling error they hold."""
+    """Judge a wrapper by the most telling error it holds, the innermost; else by what it says of it."""
     for link in reversed(evidence.chain()):
-        if link.is_a("requests.ConnectionError", "urllib3.MaxRetryError") or link.names[0] == "urllib3.ProtocolError":
-            continue
-        if found := _find(link, _SENT) or judge_system(link):
+        if link.names[0] not in _WRAPPERS and (found := _find(link, _SENT) or judge_system(link)):
             return found
     said = _CAUSED.search(evidence.message)
     if said and (held := said[1] or said[2]):
         for package in ("urllib3", "http"):
             if found := _SENT.get(f"{package}.{held}"):
                 return found
-    return _find(evidence, _SENT)
+    return None if evidence.is_a("urllib.URLError") else _by_text(evidence) or _find(evidence, _SENT)
 
 
 def _parsing(evidence: Evidence) -> Failure | None:

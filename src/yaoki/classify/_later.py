@@ -70,15 +70,17 @@ def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> fl
 
 
 def phrase_s(text: str) -> float | None:
-    """Return the wait a body names: a `retryDelay` or `retry_after` field, or `try again in 9m38s`."""
+    """Return the wait a body names: a `retryDelay` or `retry_after` field, or `try again in 9m38s`; of both the longer."""
     text = text[:_TEXT_MAX]
+    waits: list[float] = []
     if found := _FIELD.search(text):
         unit = (found[3] or found[1] or "s").lower().strip("_")
-        return _bounded(float(found[2]) * (0.001 if unit == "ms" else 1.0))
+        waits.append(float(found[2]) * (0.001 if unit == "ms" else 1.0))
     for found in _PHRASE.finditer(text):
         if (duration := _duration_s(found[1])) is not None:
-            return _bounded(duration)
-    return None
+            waits.append(duration)
+            break
+    return _bounded(max(waits)) if waits else None
 
 
 def _duration_s(text: str) -> float | None:

@@ -1,11 +1,12 @@
-"""What the user says outright: `TerminalError` and `RetryableError`, and what a step's failure carries."""
+"""What the user says outright: `TerminalError` and `RetryableError`."""
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from yaoki.classify._rule import Rule
-from yaoki.errors import RetryableError, StepFailed, TerminalError
+from yaoki.errors import RetryableError, TerminalError
 from yaoki.records import Executed, Failure, FailureKind, Scope
 
 if TYPE_CHECKING:
@@ -15,17 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["own_rule"]
 
+_DEPTH_MAX = 8
+
 
 def own_rule(below: Callable[[Evidence], Failure]) -> Rule:
     """Return the rule; `below` classifies what the error was raised from, which alone tells whether it was executed."""
 
     def judge(evidence: Evidence) -> Failure | None:
         error = evidence.subject
-        if not isinstance(error, (TerminalError, RetryableError, StepFailed)):
+        if not isinstance(error, (TerminalError, RetryableError)):
             return None
-        if isinstance(error, StepFailed):
-            return error.failure
-        cause = below(evidence.cause) if evidence.cause is not None else None
+        cause = below(evidence.cause) if evidence.cause is not None and evidence.depth < _DEPTH_MAX else None
         executed = cause.executed if cause else Executed.MAYBE
         scope = cause.scope if cause else Scope.REQUEST
         if isinstance(error, TerminalError):
@@ -40,8 +41,15 @@ def own_rule(below: Callable[[Evidence], Failure]) -> Rule:
             reason=error.code,
             executed=executed,
             scope=scope,
-            retry_after_s=None if delay_s is None else max(0.0, float(delay_s)),
+            retry_after_s=_delay_s(delay_s),
             evidence="user",
         )
 
     return Rule(name="user.errors", stage="user", judge=judge)
+
+
+def _delay_s(delay_s: object) -> float | None:
+    """Return the user's delay if it is one: finite, and not before now."""
+    if not isinstance(delay_s, (int, float)) or not isfinite(delay_s):
+        return None
+    return max(0.0, float(delay_s))

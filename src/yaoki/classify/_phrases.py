@@ -22,29 +22,52 @@ __all__ = ["RULES", "judge_prose"]
 
 _K = FailureKind
 _LOOKED_AT = 4000
+_LINK = re.compile(r"https?://\S{1,2000}")
+
+
+class _Saying:
+    """One sort of sentence: patterns, and stems one of which is in every text they match (a cheap first look)."""
+
+    def __init__(self, *, kind: FailureKind, scope: Scope, name: str, stems: str, pattern: str) -> None:
+        self.kind, self.scope, self.name = kind, scope, name
+        self._stems = tuple(stems.split())
+        self._pattern = re.compile(pattern)
+
+    def is_in(self, text: str) -> bool:
+        return any(stem in text for stem in self._stems) and self._pattern.search(text) is not None
+
+    def failure(self, prefix: str, retry_after_s: float | None = None) -> Failure:
+        return Failure(
+            kind=self.kind,
+            reason=f"{prefix}.{self.name}",
+            scope=self.scope,
+            retry_after_s=retry_after_s,
+            evidence="message",
+        )
+
 
 _LASTING: Final = tuple(
-    (kind, scope, name, re.compile(pattern))
-    for kind, scope, name, pattern in (
-        (_K.PERMANENT, Scope.KEY, "credentials",
+    _Saying(kind=kind, scope=scope, name=name, stems=stems, pattern=pattern)
+    for kind, scope, name, stems, pattern in (
+        (_K.PERMANENT, Scope.KEY, "credentials", "key token credentials authentic unauthorized",
          r"api key (not valid|is invalid|has expired|was revoked|provided)|(invalid|incorrect|missing|no) (x-)?api[ _-]?key"
          r"|(security|access|auth\w*|bearer) token [^.]{0,40}(is |has )?(invalid|expired)|invalid (credentials|token)"
          r"|authentication (failed|required)|unauthorized"),
-        (_K.CAPABILITY, Scope.REQUEST, "too_large",
+        (_K.CAPABILITY, Scope.REQUEST, "too_large", "too exceed context length maximum <=",
          r"(prompt|input|request|message|image|file|payload|content|context|conversation)s? (is |are )?(too (long|large|big)|exceeds?\b[^.]{0,60}(max|limit|size|context))"
          r"|maximum context length|context (length|window|size)[^.]{0,40}exceed|exceeds (the )?(available|maximum|model'?s)[^.]{0,20}context"
          r"|exceeds [\d.]+ ?[kmg]i?b maximum|reduce the length|must be <= \d+|maximum allowed tokens|too many (tokens|images)"),
-        (_K.BUDGET, Scope.KEY, "credit",
+        (_K.BUDGET, Scope.KEY, "credit", "credit insufficient billing payment usage spend afford limit: monthly quota balance",
          r"credit balance|insufficient (balance|credit|fund|quota)|(more|out of|enough|remaining) credits|plans? (&|and) billing"
          r"|purchase credits|payment required|usage limit (has been )?(reached|exceeded)|spend(ing)? (limit|cap)|can only afford"
          r"|\blimit: 0\b(?!\.)|monthly (usage|quota|limit|spend)|quota (has been )?exhausted|account balance"),
-        (_K.PERMANENT, Scope.KEY, "refused",
+        (_K.PERMANENT, Scope.KEY, "refused", "supported allowed authorized denied organization account",
          r"(country|region)[^.]{0,40}not supported|operation not allowed|not authorized to|access denied|permission denied"
          r"|(organization|account)[^.]{0,30}(disabled|suspended|deactivated)"),
-        (_K.PERMANENT, Scope.REQUEST, "unprocessable", r"could not (process|decode|read) (the )?(image|file|document)"),
-        (_K.SEMANTIC, Scope.REQUEST, "tool_call",
+        (_K.PERMANENT, Scope.REQUEST, "unprocessable", "could", r"could not (process|decode|read) (the )?(image|file|document)"),
+        (_K.SEMANTIC, Scope.REQUEST, "tool_call", "tool function",
          r"malformed_function_call|failed to call a function|requested tool does not exist|tool call[^.]{0,40}did not match schema"),
-        (_K.PROGRAMMING, Scope.REQUEST, "history",
+        (_K.PROGRAMMING, Scope.REQUEST, "history", "tool",
          r"tool_use[^.]{0,60}without[^.]{0,20}tool_result|'tool_calls' must be followed by|tool call arguments as json"),
     )
 )  # fmt: skip
@@ -52,15 +75,15 @@ _LASTING: Final = tuple(
 _BILLING: Final = re.compile(r"exceeded your (current )?quota|check (your )?(plan|quota) and billing|quota exceeded")
 
 _HEALING: Final = tuple(
-    (kind, scope, name, re.compile(pattern))
-    for kind, scope, name, pattern in (
-        (_K.RATE_LIMITED, Scope.KEY, "rate_limit",
+    _Saying(kind=kind, scope=scope, name=name, stems=stems, pattern=pattern)
+    for kind, scope, name, stems, pattern in (
+        (_K.RATE_LIMITED, Scope.KEY, "rate_limit", "limit requests exhausted throttl",
          r"secondary rate limit|rate ?limit(s|ed)?\b[^.]{0,60}(reached|exceeded|hit)?|too many requests|resource (has been )?exhausted"
          r"|request was throttled|throttl(ed|ing)"),
-        (_K.OVERLOADED, Scope.MODEL, "overloaded",
+        (_K.OVERLOADED, Scope.MODEL, "overloaded", "overload capacity busy unavailable",
          r"(server|model|service|engine|system)[^.]{0,30} (is )?(currently )?(overloaded|at capacity|busy)|^overloaded\b|no capacity"
          r"|service (is )?(temporarily )?unavailable"),
-        (_K.TRANSIENT, Scope.VENDOR, "server_error",
+        (_K.TRANSIENT, Scope.VENDOR, "server_error", "server internal retry stream connection incomplete timed temporar could",
          r"server had an error|internal (server )?error|please retry your request|stream (disconnected|ended|closed) (before|un)"
          r"|connection (was )?(reset|closed|aborted|lost)|closed the connection unexpectedly|closed connection without"
          r"|incomplete (chunked )?read|request timed out|read timed out|temporar(y|ily) (failure|unavailable)"
@@ -78,36 +101,32 @@ def judge_prose(evidence: Evidence) -> Failure | None:
     text = evidence.prose[:_LOOKED_AT]
     if not text or text.lstrip().startswith("<"):  # a page for people
         return None
-    text = text.lower()
+    text = _LINK.sub("", text.lower())
     status = evidence.status or evidence.body.status
     prefix = f"http.{status}" if status else "text"
-    for kind, scope, name, pattern in _LASTING:
-        if pattern.search(text):
-            if name == "too_large" and status == 429 and "rate limit" in text:  # noqa: PLR2004 - a rate, not a size
+    for saying in _LASTING:
+        if saying.is_in(text):
+            if saying.name == "too_large" and status == 429 and "rate limit" in text:  # a rate, not a size
                 continue
-            return Failure(kind=kind, reason=f"{prefix}.{name}", scope=scope, evidence="message")
+            return saying.failure(prefix)
     if status not in _MAY_HEAL and (status or 0) < _SERVER_ERROR:
         return None
     return _healing(text, prefix, status)
 
 
 def _healing(text: str, prefix: str, status: int | None) -> Failure | None:
-    limited = status == 429 or bool(_HEALING[0][3].search(text)) or bool(_BILLING.search(text))  # noqa: PLR2004
+    limited = status == 429 or _HEALING[0].is_in(text) or bool(_BILLING.search(text))
     if limited and "too large for" in text:
         return Failure(kind=_K.CAPABILITY, reason=f"{prefix}.too_large", evidence="message")
     soon = phrase_s(text)
     if limited and soon is None and (DAILY.search(text) or _BILLING.search(text)):
         return Failure(kind=_K.BUDGET, reason=f"{prefix}.quota", scope=Scope.KEY, evidence="message")
-    for kind, scope, name, pattern in _HEALING:
-        if pattern.search(text):
-            hint_s = _SECONDARY_S if "secondary rate limit" in text else None
-            return Failure(kind=kind, reason=f"{prefix}.{name}", scope=scope, retry_after_s=hint_s, evidence="message")
+    for saying in _HEALING:
+        if saying.is_in(text):
+            return saying.failure(prefix, _SECONDARY_S if "secondary rate limit" in text else None)
     if limited:
         return Failure(kind=_K.RATE_LIMITED, reason=f"{prefix}.rate_limit", scope=Scope.KEY, evidence="message")
     return None
-
-
-_EXIT = re.compile(r"returned non-zero exit status (\d{1,3})\.$|died with <Signals\.(SIG[A-Z0-9]+): \d+>\.$")
 
 
 def _judge_message(evidence: Evidence) -> Failure | None:

@@ -16,7 +16,7 @@ from yaoki.records import Executed, Failure, FailureKind, Scope
 if TYPE_CHECKING:
     from yaoki.classify._evidence import Evidence
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "quotes_no_server"]
 
 _K = FailureKind
 
@@ -92,7 +92,24 @@ _INVALID: Final = {
 """By the class's own name, whatever the package: pydantic, jsonschema, marshmallow, simplejson, orjson, …"""
 
 
+_BY_NAME: Final = {
+    "TimeoutError": Failure(kind=_K.TRANSIENT, reason="timeout", scope=Scope.VENDOR, evidence="class"),
+    "ConnectionError": Failure(kind=_K.TRANSIENT, reason="net.broken", scope=Scope.VENDOR, evidence="class"),
+}
+"""Names every driver uses for the same thing."""
+
+_VAGUE = frozenset({"builtins.ValueError", "builtins.LookupError"})
+"""Bases libraries derive their own errors from, and raise with a server's answer as message."""
+
+
+def quotes_no_server(evidence: Evidence) -> bool:
+    """Whether the class is a bug's or a validator's own, whose message echoes input and not a server's answer."""
+    return evidence.names[0] not in _VAGUE and _judge(evidence) is not None
+
+
 def _judge(evidence: Evidence) -> Failure | None:
+    if evidence.status is not None and not evidence.names[0].startswith("builtins."):
+        return None
     for name in evidence.names:
         package, _, own = name.partition(".")
         if own in _INVALID and name not in _LIBRARY:
@@ -102,7 +119,7 @@ def _judge(evidence: Evidence) -> Failure | None:
                 reason=f"validation.{package}" if reason == "validation" else reason,
                 evidence="class",
             )
-        if found := _LIBRARY.get(name) or _BUILTIN.get(name):
+        if found := _LIBRARY.get(name) or _BUILTIN.get(name) or _BY_NAME.get(own):
             return found
     return None
 

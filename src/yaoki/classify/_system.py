@@ -72,6 +72,23 @@ _TLS_BROKEN: Final = (
 )
 """Words of a TLS connection that broke, which may be after the request was sent."""
 
+_TLS_REFUSED: Final = (
+    "CERT",
+    "VERIFY",
+    "VERSION",
+    "HANDSHAKE",
+    "UNSUPPORTED_PROTOCOL",
+    "UNKNOWN_PROTOCOL",
+    "CIPHER",
+    "UNKNOWN_CA",
+    "UNRECOGNIZED_NAME",
+    "HTTP_REQUEST",
+    "HTTPS_PROXY_REQUEST",
+    "KEY_TOO_SMALL",
+    "NO_PROTOCOLS_AVAILABLE",
+)
+"""Words of a handshake that ended without a connection: nothing was sent."""
+
 
 def judge_system(evidence: Evidence) -> Failure | None:
     """Judge an OSError by its number, by the sort of number it is."""
@@ -116,13 +133,14 @@ def _tls(evidence: Evidence) -> Failure:
         return Failure(
             kind=_K.TRANSIENT, reason=f"tls.{word}", executed=_MAYBE, scope=Scope.VENDOR, evidence="tls.reason"
         )
+    refused = any(sign in word for sign in _TLS_REFUSED)
     return Failure(
         kind=_K.PERMANENT,
         reason=f"tls.{word}",
-        executed=_NO,
+        executed=_NO if refused else _MAYBE,
         scope=Scope.VENDOR,
         evidence="tls.reason",
-        hint="The connection was refused before anything was sent: check certificate, protocol and port.",
+        hint="Check certificate, protocol and port." if refused else "",
     )
 
 

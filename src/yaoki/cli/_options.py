@@ -46,6 +46,6 @@ def session(store: str | None, *, as_json: bool) -> Session:
     return Session(
         store=store or default,
         out=Out(as_json=as_json),
-        commands=Commands(store=given),
+        commands=Commands(store=given, cwd=os.path.realpath(".")),
         clock=SystemClock(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._exits import CommandError
 from yaoki.errors import RunNotFound
@@ -25,7 +25,7 @@ def open_store(url: str) -> AbstractContextManager[Runner]:
     return Runner.verbs(url)
 
 
-def known_run(store: Runner, run_id: str, here: Session) -> Receipt:
+def known_run(store: Runner, run_id: str, here: Session) -> Receipt[Any]:
     """
     Return the receipt of a run that must exist.
 

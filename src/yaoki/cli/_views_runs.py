@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._views_text import Line, columns, line, money, shorten, width
 from yaoki.records import State
@@ -34,14 +34,14 @@ def status_names() -> list[str]:
     return sorted({*GROUPS, *(state.value for state in State)})
 
 
-def select(receipts: Iterable[Receipt], status: str) -> list[Receipt]:
+def select(receipts: Iterable[Receipt[Any]], status: str) -> list[Receipt[Any]]:
     """Return the runs of a state or of a group, in the order given."""
     wanted = GROUPS.get(status) or (State(status),)
     return [receipt for receipt in receipts if receipt.status in wanted]
 
 
 def runs_lines(
-    receipts: Sequence[Receipt], now: Now, commands: Commands, *, every: bool = False, cells_max: int = 0
+    receipts: Sequence[Receipt[Any]], now: Now, commands: Commands, *, every: bool = False, cells_max: int = 0
 ) -> list[Line]:
     """
     Return the groups with their counts, and a row for each run somebody should look at.
@@ -71,7 +71,7 @@ _ROLES: dict[str, Role] = {"needs-you": "ask", "dead": "bad", "active": "head", 
 
 def _laid_out(
     blocks: Sequence[tuple[Line, list[list[Span]], int]],
-    groups: dict[str, list[Receipt]],
+    groups: dict[str, list[Receipt[Any]]],
     commands: Commands,
     cells_max: int,
 ) -> list[Line]:
@@ -97,7 +97,7 @@ def _fitted(table: list[list[Span]], cells_max: int) -> list[list[Span]]:
     return [[*row[:3], (shorten(row[3][0], room), row[3][1]), row[4]] for row in table]
 
 
-def _ordered(name: str, members: list[Receipt]) -> list[Receipt]:
+def _ordered(name: str, members: list[Receipt[Any]]) -> list[Receipt[Any]]:
     if name == "needs-you":
         return sorted(members, key=lambda r: r.waiting_since)
     if name == "active":
@@ -105,9 +105,8 @@ def _ordered(name: str, members: list[Receipt]) -> list[Receipt]:
     return sorted(members, key=lambda r: -r.ended_at)
 
 
-def _row(receipt: Receipt, now: Now, commands: Commands) -> list[Span]:
-    proposed = receipt.next_action if receipt.status is State.WAITING and receipt.waits_for == "budget" else ""
-    command = commands.dress(proposed) if proposed else commands.verb("show", receipt.run_id)
+def _row(receipt: Receipt[Any], now: Now, commands: Commands) -> list[Span]:
+    command = commands.verb("show", receipt.run_id)
     role: Role = {State.DEAD: "bad", State.WAITING: "ask"}.get(receipt.status, "")  # type: ignore[assignment]
     return [
         (receipt.run_id, "head"),
@@ -118,7 +117,7 @@ def _row(receipt: Receipt, now: Now, commands: Commands) -> list[Span]:
     ]
 
 
-def _when(receipt: Receipt, now: Now) -> str:
+def _when(receipt: Receipt[Any], now: Now) -> str:
     state = receipt.status
     if state is State.WAITING:
         return f"waiting {now.since(receipt.waiting_since)}" if receipt.waiting_since else "waiting"
@@ -129,7 +128,7 @@ def _when(receipt: Receipt, now: Now) -> str:
     return state.value
 
 
-def _summary(name: str, members: Sequence[Receipt], now: Now) -> str:
+def _summary(name: str, members: Sequence[Receipt[Any]], now: Now) -> str:
     counts = Counter(receipt.status for receipt in members)
     parts = [f"{counts[state]} {state.value}" for state in GROUPS[name] if counts[state]]
     asleep = [r for r in members if r.status is State.SLEEPING and r.wake_at]
@@ -159,6 +158,6 @@ _LIGHT = (
 )
 
 
-def light(receipt: Receipt) -> dict[str, object]:
+def light(receipt: Receipt[Any]) -> dict[str, object]:
     """Return what a list knows of a run, as data; `yaoki show RUN --json` has the rest."""
     return {name: getattr(receipt, name) for name in _LIGHT}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._views_ask import ask_lines, evidence
 from yaoki.cli._views_steps import identity, rows
@@ -38,7 +38,7 @@ _ROLES: dict[State, Role] = {
 
 
 def show_lines(
-    receipt: Receipt, entries: Sequence[Entry], now: Now, commands: Commands, *, steps: bool = True
+    receipt: Receipt[Any], entries: Sequence[Entry], now: Now, commands: Commands, *, steps: bool = True
 ) -> list[Line]:
     """Return a run for a person who must decide: headline, the reason, the commands, what it cost, what it did."""
     blocks: list[list[Line]] = [[_headline(receipt, entries, now)]]
@@ -63,7 +63,7 @@ def show_lines(
     return out
 
 
-def _headline(receipt: Receipt, entries: Sequence[Entry], now: Now) -> Line:
+def _headline(receipt: Receipt[Any], entries: Sequence[Entry], now: Now) -> Line:
     parts: list[Span] = [(receipt.run_id, "head"), (f" · {receipt.loop} · ", "")]
     parts += [(receipt.status.value.upper(), _ROLES.get(receipt.status, "head"))]
     parts.append((_headline_time(receipt, entries, now), ""))
@@ -72,7 +72,7 @@ def _headline(receipt: Receipt, entries: Sequence[Entry], now: Now) -> Line:
     return parts
 
 
-def _headline_time(receipt: Receipt, entries: Sequence[Entry], now: Now) -> str:
+def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now) -> str:
     match receipt.status:
         case State.WAITING:
             whom = {"person": "you", "budget": "a budget", "signal": "a signal", "code": "code"}
@@ -94,7 +94,7 @@ def _headline_time(receipt: Receipt, entries: Sequence[Entry], now: Now) -> str:
             return f" {now.time(receipt.ended_at)}{took}"
 
 
-def _reason(receipt: Receipt, now: Now) -> list[Line]:
+def _reason(receipt: Receipt[Any], now: Now) -> list[Line]:
     """Return why it is there, where no question says it already."""
     match receipt.status:
         case State.DEAD:
@@ -114,7 +114,7 @@ def _reason(receipt: Receipt, now: Now) -> list[Line]:
             return [line(receipt.text)] if receipt.text else []
 
 
-def _death(receipt: Receipt, now: Now) -> list[Line]:
+def _death(receipt: Receipt[Any], now: Now) -> list[Line]:
     met = [m for m in receipt.failures if m.step == receipt.step] if receipt.step else []
     where = met[-1].call if met and met[-1].call else identity(receipt.step).name if receipt.step else receipt.loop
     failure = receipt.failure
@@ -148,7 +148,7 @@ def _diff_role(text: str) -> Role:
     return "remove" if text.startswith("-") else "dim"
 
 
-def _outcome(receipt: Receipt) -> list[Line]:
+def _outcome(receipt: Receipt[Any]) -> list[Line]:
     if receipt.status is State.COMPLETED:
         return [line(("Result", "head")), *_value(receipt.value)]
     if receipt.partial is not None:
@@ -172,17 +172,36 @@ def _listed(noun: str, items: Sequence[str]) -> list[Line]:
     return lines
 
 
-def _next(receipt: Receipt, commands: Commands) -> list[Line]:
-    asked = receipt.status is State.WAITING and any(not ask.verdict for ask in receipt.asks)
-    if asked or not receipt.next_action:
-        return []
-    return [line("Next   ", (commands.dress(receipt.next_action), "command"))]
+def _next(receipt: Receipt[Any], commands: Commands) -> list[Line]:
+    """Return the one command that takes it on, where no question has said it already."""
+    run_id = receipt.run_id
+    again = commands.run(receipt.file, receipt.loop, run_id)
+    redrive = commands.verb("redrive", run_id)
+    match receipt.status:
+        case State.DEAD:
+            return [
+                line(
+                    "Next   ", (redrive, "command"), ("   tries that step again, same key; fix the cause first", "dim")
+                )
+            ]
+        case State.PENDING:
+            return [line("Next   ", (again, "command"))]
+        case State.SLEEPING:
+            return [line("If no process waits with it:   ", (again, "command"))]
+        case State.WAITING if receipt.waits_for == "code":
+            return [line("Next   ", (again, "command"))]
+        case State.WAITING if receipt.waits_for == "budget":
+            return [line("Raise the bound in the loop's budget, then:   ", (redrive, "command"))]
+        case State.WAITING if not any(not ask.verdict for ask in receipt.asks) and receipt.next_action:
+            return [line("Next   ", (commands.dress(receipt.next_action), "command"))]
+        case _:
+            return []
 
 
 _SHORT = {"retries": "retries", "calls": "calls", "tokens": "tokens"}
 
 
-def _spent(receipt: Receipt) -> list[str]:
+def _spent(receipt: Receipt[Any]) -> list[str]:
     """Return what was used, beside its bound where there is one."""
     spent, bound = receipt.spent, receipt.budget
     parts: list[str] = []

@@ -201,16 +201,23 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
-    """Commands as they are to be typed: quoted, and with `--store` when the person had to give it."""
+    """Commands as they are to be typed in `cwd`: quoted, and with `--store` where it had to be given."""
 
     store: str = ""
+    cwd: str = ""
 
     def verb(self, *words: str) -> str:
         """Return `yaoki …` with each word quoted where a shell needs it."""
         return self.dress("yaoki " + shlex.join(words))
 
+    def run(self, file: str, loop: str, run_id: str) -> str:
+        """Return the command that goes on with a run."""
+        return self.verb("run", f"{file or 'FILE'}:{loop}", "--run-id", run_id)
+
     def dress(self, command: str) -> str:
-        """Return a command the runtime proposed, made to reach this store."""
+        """Return a command the runtime proposed, made to be typed here and to reach this store."""
+        if self.cwd:
+            command = command.replace(f"{self.cwd}/", "")
         if not self.store or not command.startswith("yaoki ") or "--store" in command:
             return command
         return f"{command} --store {shlex.quote(self.store)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from yaoki.cli._exits import CommandError
 from yaoki.cli._input import json_value
@@ -66,7 +66,7 @@ def parse_words(words: Sequence[str]) -> Words:
 _FORMS = "say [ASK] and one of VALUE, happened VALUE, not-happened, skip, abort"
 
 
-def open_ask(receipt: Receipt, ask: str | None) -> Ask | None:
+def open_ask(receipt: Receipt[Any], ask: str | None) -> Ask | None:
     """Return the question meant, or `None` where the runtime must say why there is none."""
     asks = [a for a in receipt.asks if not a.verdict]
     if ask is not None:

@@ -9,6 +9,7 @@ nor rich, and holds the only connections a run is driven over.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from inspect import Signature
     from types import ModuleType
 
-    from yaoki.runtime._loop import Bound, Loop
+    from yaoki.runtime import Bound, Loop
 
 __all__ = ["main"]
 
@@ -100,9 +101,46 @@ def _bound(job: Job) -> Bound[Any]:
     return bound
 
 
+def _drive(job: Job, bound: Bound[Any]) -> Report:
+    """Drive the run to its rest, or until a SIGTERM has let what is in flight settle."""
+    from yaoki.cli._drain import Drained
+
+    try:
+        if bound.loop.is_async:
+            _drive_async(job, bound)
+        else:
+            _drive_sync(job, bound)
+    except Drained:
+        return Report(end="drained", exit_code=Exit.TERMINATED)
+    return Report(end="done")
+
+
+def _drive_sync(job: Job, bound: Bound[Any]) -> None:
+    from yaoki.cli._drain import DrainingRunner
+
+    runner = DrainingRunner(job.store)
+    signal.signal(signal.SIGTERM, lambda *_: runner.drain())
+    with runner:
+        runner.run(bound, run_id=job.run_id)
+
+
+def _drive_async(job: Job, bound: Bound[Any]) -> None:
+    import asyncio
+
+    from yaoki.cli._drain import DrainingAsyncRunner
+
+    async def drive() -> None:
+        runner = DrainingAsyncRunner(job.store)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, runner.drain)
+        async with runner:
+            await runner.run_one(bound, job.run_id)
+
+    asyncio.run(drive())
+
+
 def _loops(module: ModuleType) -> dict[str, Loop[..., Any]]:
     """Return the module's loops by the name they have there, and by their own where that is another."""
-    from yaoki.runtime._loop import Loop
+    from yaoki.runtime import Loop
 
     found = {name: value for name, value in vars(module).items() if isinstance(value, Loop)}
     return {**{loop.name: loop for loop in found.values()}, **found}
@@ -141,3 +179,7 @@ def _stored_input(job: Job) -> bytes | None:
     finally:
         journal.close()
     return None if row is None else row.input
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

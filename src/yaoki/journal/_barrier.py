@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Barrier", "Deliver", "Sync", "default_sync"]
 
-_CHECKPOINT_BUSY_S = 0.05
-_RESTART_FACTOR = 2
+_CHECKPOINT_BUSY_S = 0.02  # writers wait as long
+_FRAME_BYTES = 4096 + 24
+_LOOK_EVERY = 64
+_LOOK_AGAIN = 1024
 
 
 def default_sync(fd: int) -> None:
@@ -60,9 +62,9 @@ class Barrier:
         self._waiters: list[object] = []
         self._marked = False
         self._armed = False  # the thread is up, and will look at `_marked` within sync_every_ms
-        self._full = False  # the -wal has outgrown its limit
+        self._look = False  # whether the -wal has outgrown its limit
         self._closing = False
-        self._checkpoint_at = WAL_LIMIT_BYTES
+        self._look_at = _LOOK_EVERY  # number of the sync
         self._turn = threading.Lock()
         self._started = 0  # syncs, by number
         self._ended = 0  # the last of them that succeeded
@@ -94,13 +96,14 @@ class Barrier:
             self._started += 1
             try:
                 self._sync(self._fd)
-                grown = os.fstat(self._fd).st_size > self._checkpoint_at
             except OSError as error:
                 raise self._fail(error) from error
             self._ended = self._started
-        if grown and not self._full:
-            self._full = True
-            self._rouse()
+            if self._started < self._look_at:
+                return
+            self._look_at += _LOOK_EVERY
+        self._look = True
+        self._rouse()
 
     def enqueue(self, waiter: object) -> None:
         """Sync soon, together with everybody else who waits, then deliver."""
@@ -145,15 +148,16 @@ class Barrier:
             self._thread.start()
 
     def _serve(self) -> None:
-        checkpointer = _Checkpointer(self._path, self._vfs)
+        checkpointer = Checkpointer(self._path, self._vfs)
         try:
             while True:
                 waiters, due = self._wait_for_work()
                 if waiters or due:
                     self._sync_for(waiters)
-                if self._full:
-                    self._checkpoint_at = checkpointer.run(self._fd)
-                    self._full = False
+                if due or self._look:
+                    self._look = False
+                    if not checkpointer.look():
+                        self._look_at = self._started + _LOOK_AGAIN
                 if self._closing and not self._waiters:
                     return
         finally:
@@ -162,7 +166,7 @@ class Barrier:
     def _wait_for_work(self) -> tuple[list[object], bool]:
         """Return who waits, and whether what was marked is due."""
         with self._wake:
-            due = self._full or self._closing
+            due = self._look or self._closing
             if not (self._waiters or due):
                 if self._armed:
                     due = not self._wake.wait(self._every_s)
@@ -187,32 +191,38 @@ class Barrier:
                 return
 
 
-class _Checkpointer:
-    """Copies the `-wal` back into the database, on the syncer thread's own connection."""
+class Checkpointer:
+    """
+    Copies the `-wal` back into the database, on the syncer thread's own connection.
+
+    At half of `WAL_LIMIT_BYTES`, so that the file, once grown to the limit, is written over in place: an
+    fdatasync of a file that grows writes its metadata too, and takes half as long again.
+    """
 
     def __init__(self, path: str, vfs: str) -> None:
         self._path = path
         self._vfs = vfs
         self._connection: Connection | None = None
 
-    def run(self, fd: int) -> int:
-        """Checkpoint, and return the size of the `-wal` at which to do so again."""
+    def look(self) -> bool:
+        """Checkpoint if it is time; return whether the `-wal` can start over, or need not yet."""
         try:
             if self._connection is None:
                 self._connection = connect(self._path, self._vfs, busy_s=_CHECKPOINT_BUSY_S)
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            size = os.fstat(fd).st_size
-            if size < _RESTART_FACTOR * WAL_LIMIT_BYTES:
-                return size + WAL_LIMIT_BYTES // 4
-            # Writers that never pause leave a rest behind every time, and the -wal never starts over: once,
-            # hold them for that rest.
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
-        except (apsw.Error, OSError):
-            # Nothing is lost: the records are in the -wal. A disk that fails shows at the next write.
-            return os.fstat(fd).st_size + WAL_LIMIT_BYTES
-        return WAL_LIMIT_BYTES
+            frames, copied = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+            if frames != copied and frames * _FRAME_BYTES > WAL_LIMIT_BYTES // 2:
+                # Most of it beside the writers; then, holding them for the little that came meanwhile, the
+                # rest. Writers that never pause would leave a rest every time, and the -wal never start over.
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+        except apsw.Error:
+            # A reader in the way, mostly. Nothing is lost: the records are in the -wal, and a disk that fails
+            # shows at the next write.
+            return False
+        return True
 
     def close(self) -> None:
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 

@@ -17,8 +17,8 @@ __all__ = ["BUSY_S", "WAL_LIMIT_BYTES", "connect", "open_store"]
 BUSY_S = 10.0
 """How long a connection waits for another process's lock. Commits are short; nothing holds one for long."""
 
-WAL_LIMIT_BYTES = 4 << 20
-"""A `-wal` longer than this is checkpointed, and cut back to it once it has been."""
+WAL_LIMIT_BYTES = 8 << 20
+"""A `-wal` is checkpointed at half of this, and cut back to it once it starts over."""
 
 _DELAY_MIN_S = 0.000_1
 _DELAY_MAX_S = 0.002

@@ -100,13 +100,13 @@ _BY_HAND = frozenset({"unknown", "permanent", "programming"})
 
 def _as_transient(failure: Failure) -> Failure:
     """`on=` is the caller's word that these can heal."""
-    from yaoki.records import FailureKind  # noqa: PLC0415
+    from yaoki.records import FailureKind
 
     return _with(failure, kind=FailureKind.TRANSIENT)
 
 
 def _with(failure: Failure, **changes: Any) -> Failure:
-    import msgspec  # noqa: PLC0415
+    import msgspec
 
     return msgspec.structs.replace(failure, **changes)
 
@@ -219,7 +219,7 @@ def _recover_sync(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str,
 
 def _ask_check(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
     """Return the value a check says happened, as JSON, or None."""
-    import msgspec  # noqa: PLC0415
+    import msgspec
 
     assert tool.check is not None
     given = {k: v for k, v in kwargs.items() if k not in tool.params.injected}
@@ -255,7 +255,7 @@ async def _call_async(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[
 
 
 async def _ask_check_async(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
-    import msgspec  # noqa: PLC0415
+    import msgspec
 
     assert tool.check is not None
     given = {k: v for k, v in kwargs.items() if k not in tool.params.injected}
@@ -267,7 +267,7 @@ async def _ask_check_async(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: 
 
 async def bounded(call: Any, timeout_s: float | None) -> object:
     """Await an attempt for at most `timeout_s`; AttemptTimeout is ours, any other TimeoutError the tool's own."""
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
     if timeout_s is None:
         return await call
@@ -277,7 +277,7 @@ async def bounded(call: Any, timeout_s: float | None) -> object:
             return await call
     except TimeoutError as error:
         if limit.expired():
-            raise AttemptTimeout(f"no answer within {timeout_s:g} s") from error  # noqa: TRY003, EM102
+            raise AttemptTimeout(f"no answer within {timeout_s:g} s") from error
         raise
 
 

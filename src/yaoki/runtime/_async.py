@@ -10,9 +10,9 @@ from yaoki.errors import Fenced, JournalError, Passing
 from yaoki.records import Cause
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout, bounded
-from yaoki.runtime._effects import Barrier, Call, Raised, Suspend, Wait, Write
+from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
-from yaoki.runtime._ladder import Steps, ladder
+from yaoki.runtime._ladder import ladder
 from yaoki.runtime._live import Branch, Live
 from yaoki.runtime._step import make_step
 from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
@@ -39,7 +39,6 @@ class AsyncDriver:
     """Drives one run's steps in the event loop."""
 
     def __init__(self, commits: Commits) -> None:
-        self.live: Live = None  # type: ignore[assignment] - set by the runner before the loop starts
         self.commits = commits
         self.plain = SyncDriver()
         self.branches: set[Branch] = set()
@@ -58,7 +57,7 @@ class AsyncDriver:
         except RuntimeError:
             return None
 
-    def use(  # noqa: PLR0913
+    def use(
         self,
         branch: Branch,
         tool: Tool[Any, Any],
@@ -246,15 +245,14 @@ class _Performance:
         try:
             effect = next(steps)
             while True:
-                kind = type(effect)
-                if kind is Write:
+                if isinstance(effect, Write):
                     await self._write(effect)
                     effect = steps.send(None)
-                elif kind is Call:
+                elif isinstance(effect, Call):
                     effect = steps.send(await self._call(effect))
                 elif self._cancelled is not None:
                     raise self._cancelled
-                elif kind is Wait:
+                elif isinstance(effect, Wait):
                     await driver.wait_until(effect.until_ms, effect.reason, branch)
                     effect = steps.send(None)
                 else:

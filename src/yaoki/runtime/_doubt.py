@@ -22,7 +22,7 @@ _EXPIRES_S = Ask().expires_s
 __all__ = ["carry_out_answer", "question_of"]
 
 
-def question_of(  # noqa: PLR0913
+def question_of(
     live: Live,
     step: Step,
     past: Past,
@@ -93,5 +93,3 @@ def carry_out_answer(
             return "skip"
         case "abort" | "refused":
             return "abort"
-
-

@@ -56,7 +56,7 @@ class Returned:
     """It was let go of while parked."""
 
 
-def take_up(  # noqa: PLR0913
+def take_up(
     journal: Journal, claim: Claim, loop: Loop[Any, Any], *, limits: Limits, clock: Clock, driver: Driver, pid: int
 ) -> Live:
     """
@@ -100,7 +100,7 @@ def take_up(  # noqa: PLR0913
 
 
 def _at(step: str) -> str:
-    return f", last in {step.rsplit('/', 1)[-1].split('#')[0]}" if step else " before its first step"
+    return f", last in {step.rsplit('/', 1)[-1].split('#', maxsplit=1)[0]}" if step else " before its first step"
 
 
 def _settle_unseen(past: Past, now_ms: int, clock: Clock) -> Settle:
@@ -137,7 +137,7 @@ def _settle_unseen(past: Past, now_ms: int, clock: Clock) -> Settle:
 
 
 def _stronger(a: Executed, b: Executed) -> Executed:
-    from yaoki.records import strongest  # noqa: PLC0415
+    from yaoki.records import strongest
 
     return strongest(a, b)
 
@@ -189,9 +189,13 @@ def conclude(live: Live, returned: Returned) -> None:
     if halt is None:
         _park(live, returned.held)
     elif halt.to == "code":
-        _leave(live, State.WAITING, Parked(
-            at=live.now_ms(), state="waiting", waits_for="code", text=halt.text, diff=halt.diff
-        ), waits_for="code", note=halt.text)
+        _leave(
+            live,
+            State.WAITING,
+            Parked(at=live.now_ms(), state="waiting", waits_for="code", text=halt.text, diff=halt.diff),
+            waits_for="code",
+            note=halt.text,
+        )
     elif halt.to == "drain":
         _leave_pending(live, halt.text)
     else:
@@ -222,9 +226,7 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
         return Halt(to="dead", text=text, stopped_by="loop", failure=failure)
     capped = bool(live.capped)
     state = State.CAPPED if capped else State.COMPLETED
-    record = Ended(
-        at=live.now_ms(), state="capped" if capped else "completed", value=Raw(data), stopped_by=live.capped
-    )
+    record = Ended(at=live.now_ms(), state="capped" if capped else "completed", value=Raw(data), stopped_by=live.capped)
     _leave(live, state, record, note=f"stopped by {live.capped}" if capped else "", value=data)
     return None
 
@@ -236,7 +238,7 @@ def _end(live: Live, halt: Halt) -> None:
         value = live.history.checkpoint.state
     record = Ended(
         at=live.now_ms(),
-        state=halt.to,  # type: ignore[arg-type] - the four final ones, by the caller
+        state=halt.to,  # type: ignore[arg-type]  # the four final ones, by the caller
         value=value,
         failure=halt.failure,
         step=halt.step,
@@ -249,26 +251,46 @@ def _park(live: Live, held: Sequence[Held]) -> None:
     """Every branch has ended or waits: sleep until the earliest time, else wait for somebody."""
     if held and all(one.suspend.waits_for == "replay" for one in held):
         text = "a step that a timeout had cancelled was asked for, but that timeout was not"
-        _leave(live, State.WAITING, Parked(
-            at=live.now_ms(), state="waiting", waits_for="code", text=text, diff=text
-        ), waits_for="code", note=text)
+        _leave(
+            live,
+            State.WAITING,
+            Parked(at=live.now_ms(), state="waiting", waits_for="code", text=text, diff=text),
+            waits_for="code",
+            note=text,
+        )
         return
     times = [one.suspend.until_ms for one in held if one.suspend.waits_for == "time"]
     others = [one.suspend for one in held if one.suspend.waits_for in ("person", "budget", "signal")]
     if times:
         wake_ms = min(times)
         text = next(one.suspend.text for one in held if one.suspend.until_ms == wake_ms)
-        _leave(live, State.SLEEPING, Parked(
-            at=live.now_ms(), state="sleeping", waits_for="time", wake_at=wake_ms, text=text
-        ), wake_ms=wake_ms, waits_for="time", note=text)
+        _leave(
+            live,
+            State.SLEEPING,
+            Parked(at=live.now_ms(), state="sleeping", waits_for="time", wake_at=wake_ms, text=text),
+            wake_ms=wake_ms,
+            waits_for="time",
+            note=text,
+        )
         return
     first = others[0] if others else None
     waits_for = first.waits_for if first is not None else "person"
     expiry = min((one.until_ms for one in others if one.until_ms), default=0)
     text = _waiting_text(live, first) if first is not None else "waits"
-    _leave(live, State.WAITING, Parked(
-        at=live.now_ms(), state="waiting", waits_for=waits_for, wake_at=expiry, text=text  # type: ignore[arg-type]
-    ), wake_ms=expiry, waits_for=waits_for, note=text)
+    _leave(
+        live,
+        State.WAITING,
+        Parked(
+            at=live.now_ms(),
+            state="waiting",
+            waits_for=waits_for,
+            wake_at=expiry,
+            text=text,  # type: ignore[arg-type]
+        ),
+        wake_ms=expiry,
+        waits_for=waits_for,
+        note=text,
+    )
 
 
 def _waiting_text(live: Live, suspend: Any) -> str:
@@ -287,7 +309,7 @@ def _owns(live: Live) -> bool:
     return row is not None and row.epoch == live.epoch
 
 
-def _leave(  # noqa: PLR0913
+def _leave(
     live: Live,
     state: State,
     record: Record,
@@ -334,8 +356,6 @@ def _own(kind: FailureKind, reason: str, message: str) -> Failure:
 
 
 def _line(failure: Failure, step: str) -> str:
-    name = step.rsplit("/", 1)[-1].split("#")[0] if step else ""
+    name = step.rsplit("/", 1)[-1].split("#", maxsplit=1)[0] if step else ""
     lead = f"{name}: " if name else ""
     return f"{lead}{failure.reason} {failure.message}".strip()
-
-

@@ -7,15 +7,16 @@ it. They are the points a crash can fall between, and what another engine would 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from yaoki.records import Cause, Record
     from yaoki.runtime._step import Step
 
-__all__ = ["Barrier", "Call", "EffectOf", "Raised", "Suspend", "Wait", "Write"]
+__all__ = ["Barrier", "Call", "EffectOf", "Raised", "Steps", "Suspend", "Wait", "Write"]
 
 
 class Barrier(IntEnum):
@@ -82,6 +83,8 @@ class Suspend:
 
 EffectOf: TypeAlias = Write | Call | Wait | Suspend
 """What a step's generator may yield."""
+Steps: TypeAlias = Generator[EffectOf, Any, Any]
+"""A step under way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def fan_sync(parent: Branch, names: Sequence[str], thunks: Sequence[Callable[[],
     A branch that parks ends its thread; when the others have ended the parent parks too. Any other exception
     lets those under way end, starts no more, and propagates.
     """
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+    from concurrent.futures import ThreadPoolExecutor
 
     _refuse_limit(limit)
     parks: list[Passing] = []
@@ -81,15 +81,13 @@ def fan_sync(parent: Branch, names: Sequence[str], thunks: Sequence[Callable[[],
     return outcomes
 
 
-async def fan_async(
-    parent: Branch, names: Sequence[str], thunks: Sequence[Callable[[], Any]], limit: int
-) -> list[Any]:
+async def fan_async(parent: Branch, names: Sequence[str], thunks: Sequence[Callable[[], Any]], limit: int) -> list[Any]:
     """
     Run each thunk in its own branch and task, up to `limit` at once; return values, StepFailed as values.
 
     Any other exception cancels the rest, waits for them to end, and propagates.
     """
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
     _refuse_limit(limit)
     driver: Any = parent.live.driver
@@ -122,7 +120,7 @@ async def fan_async(
 
 
 async def _all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
     if not tasks:
         return []
@@ -139,7 +137,7 @@ async def _all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
 
 
 async def _cancel_all(tasks: list[asyncio.Task[Any]]) -> None:
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
     for task in tasks:
         task.cancel()

@@ -44,7 +44,7 @@ class Halt:
 class Driver(Protocol):
     """What performs effects for a run; sync or async."""
 
-    def use(  # noqa: PLR0913
+    def use(
         self,
         branch: Branch,
         tool: Tool[Any, Any],

@@ -15,8 +15,8 @@ from yaoki.errors import DeclarationError, EncodingError, OutsideBranch
 from yaoki.policy import Budget, Rung, ladder_of
 from yaoki.runtime import _context
 from yaoki.runtime._signature import Parameters, hints_of
-from yaoki.runtime._toolbox import Toolbox
 from yaoki.runtime._tool import BoundTool, Tool
+from yaoki.runtime._toolbox import Toolbox
 
 if TYPE_CHECKING:
     from yaoki.runtime._run import AsyncRun, Run
@@ -42,7 +42,7 @@ class Bound(Generic[R]):
 class Loop(Generic[P, R]):
     """A durable function; `bind` its arguments and give that to a runner. `fn` is the undecorated function."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         fn: Callable[..., Any],
         *,
@@ -190,9 +190,7 @@ class Loop(Generic[P, R]):
 
 class _Decorate(Protocol):
     @overload
-    def __call__(
-        self, fn: Callable[Concatenate[AsyncRun, P], Coroutine[Any, Any, R]], /
-    ) -> Loop[P, R]: ...
+    def __call__(self, fn: Callable[Concatenate[AsyncRun, P], Coroutine[Any, Any, R]], /) -> Loop[P, R]: ...
     @overload
     def __call__(self, fn: Callable[Concatenate[Run, P], R], /) -> Loop[P, R]: ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Raw
+
 from yaoki.records import (
     ABSENT,
     Adopt,
@@ -13,7 +15,6 @@ from yaoki.records import (
     Failure,
     Hold,
     Question,
-    Raw,
     Settle,
     strongest,
 )

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["light_receipt", "receipt_of"]
 
 
-def receipt_of(row: RunRow, history: History, *, loop: Loop[Any, Any] | None = None, budget: Budget | None = None) -> Receipt[Any]:
+def receipt_of(
+    row: RunRow, history: History, *, loop: Loop[Any, Any] | None = None, budget: Budget | None = None
+) -> Receipt[Any]:
     """Return the receipt; with the loop at hand its value is typed, else plain JSON."""
     ended = history.ended
     receipt = light_receipt(row)

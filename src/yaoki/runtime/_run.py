@@ -80,7 +80,7 @@ class _Base:
 
     def uuid(self) -> UUID:
         """Return a fresh id; a replay sees the same."""
-        from uuid import UUID  # noqa: PLC0415 - rarely needed, and slow to import
+        from uuid import UUID
 
         found: str = self._recorded("uuid", self._live.clock.new_id)
         return UUID(found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import os
 import threading
-
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from yaoki.clock import Clock, SystemClock
@@ -40,7 +39,7 @@ RESULT_MAX_BYTES = 16 * 1024 * 1024
 class Base:
     """What both runners share: the store, its bounds, and where a run stands."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         store: str | None = None,
         *,
@@ -294,5 +293,3 @@ class Runner(Base):
             AnswerRefused: There is nothing to redrive.
         """
         return self._on_store.redrive(run_id, source, by=by)
-
-

@@ -19,7 +19,19 @@ __all__ = ["Step", "action_key", "fingerprint", "make_step"]
 class Step:
     """A call's identity and arguments, fixed when the call expression is evaluated."""
 
-    __slots__ = ("action", "args", "branch", "call_id", "effect", "for_model", "given", "key", "named", "tool", "values")
+    __slots__ = (
+        "action",
+        "args",
+        "branch",
+        "call_id",
+        "effect",
+        "for_model",
+        "given",
+        "key",
+        "named",
+        "tool",
+        "values",
+    )
 
     def __init__(self, tool: Tool[Any, Any], branch: Branch, key: str) -> None:
         self.tool = tool
@@ -40,7 +52,7 @@ class Step:
         return show_call(self.tool.name, self.values, self.tool.hidden)
 
 
-def make_step(  # noqa: PLR0913 - a call has these parts
+def make_step(
     branch: Branch,
     tool: Tool[Any, Any],
     args: tuple[Any, ...],

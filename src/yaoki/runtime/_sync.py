@@ -9,9 +9,9 @@ from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
 from yaoki.records import Cause
 from yaoki.runtime import _context
-from yaoki.runtime._effects import Barrier, Call, Raised, Suspend, Wait, Write
+from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
-from yaoki.runtime._ladder import Steps, ladder
+from yaoki.runtime._ladder import ladder
 from yaoki.runtime._live import Branch, Halt, Live
 from yaoki.runtime._step import make_step
 from yaoki.runtime._waits import skipping
@@ -90,7 +90,6 @@ class SyncDriver:
     """Drives one run's steps in the threads that call them; `held` says what they wait for once parked."""
 
     def __init__(self) -> None:
-        self.live: Live = None  # type: ignore[assignment] - set by the runner before the loop starts
         self.held: list[Held] = []
         self._looked_s = 0.0
 
@@ -98,7 +97,7 @@ class SyncDriver:
         """Return the calling thread."""
         return threading.get_ident()
 
-    def use(  # noqa: PLR0913
+    def use(
         self,
         branch: Branch,
         tool: Tool[Any, Any],
@@ -137,18 +136,17 @@ class SyncDriver:
         try:
             effect = next(steps)
             while True:
-                kind = type(effect)
-                if kind is Write:
+                if isinstance(effect, Write):
                     commit_inline(live, effect.key, effect.record, effect.barrier)
                     effect = send(None)
-                elif kind is Call:
+                elif isinstance(effect, Call):
                     lock.release()
                     try:
                         outcome = self._call(effect, branch)
                     finally:
                         lock.acquire()
                     effect = send(outcome)
-                elif kind is Wait:
+                elif isinstance(effect, Wait):
                     self._wait(effect, branch)
                     effect = send(None)
                 else:
@@ -242,7 +240,7 @@ def raise_if_timed_out(branch: Branch, key: str) -> None:
 
 def call_in_thread(call: Call) -> object:
     """Make an attempt in a helper thread and leave it at its timeout; it may still be at work then."""
-    import contextvars  # noqa: PLC0415
+    import contextvars
 
     box: list[object] = []
     context = contextvars.copy_context()

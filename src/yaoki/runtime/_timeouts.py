@@ -96,7 +96,7 @@ class AsyncTimeout(_Timeout):
 
     async def __aenter__(self) -> None:
         """Start, or take up, the bound."""
-        import asyncio  # noqa: PLC0415
+        import asyncio
 
         driver: Any = self.live.driver
         driver.commits.flush()
@@ -127,7 +127,7 @@ class AsyncTimeout(_Timeout):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave the bound; our own cancel becomes TimeoutError."""
-        import asyncio  # noqa: PLC0415
+        import asyncio
 
         if self._timer is not None:
             self._timer.cancel()

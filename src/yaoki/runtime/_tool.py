@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import DeclarationError, EncodingError
@@ -15,9 +15,6 @@ from yaoki.records import Effect
 from yaoki.runtime import _context
 from yaoki.runtime._alone import call_alone
 from yaoki.runtime._signature import Parameters, hints_of
-
-if TYPE_CHECKING:
-    from yaoki.runtime._live import Branch
 
 __all__ = ["BoundTool", "Feedback", "ForModel", "Happened", "NotHappened", "Tool", "tool"]
 
@@ -85,7 +82,7 @@ class Tool(Generic[P, R]):
     Made by `tool`. `fn` is the undecorated function.
     """
 
-    def __init__(  # noqa: PLR0913 - one argument for each thing a policy may say
+    def __init__(
         self,
         fn: Callable[P, R],
         *,
@@ -359,7 +356,7 @@ def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> objec
     if isinstance(verdict, NotHappened):
         return None
     if isinstance(verdict, Happened):
-        import msgspec  # noqa: PLC0415
+        import msgspec
 
         return {"happened": msgspec.json.decode(owner.codec.encode(verdict.value))}
     msg = f"check={name} of tool {owner.name} returned {type(verdict).__name__}; it must return Happened(value) or NotHappened()"

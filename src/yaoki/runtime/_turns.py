@@ -213,7 +213,7 @@ class Turns(TurnsCore[S]):
                     self.park_for(keys)
                 if live.halt is not None:
                     _hold_sync(self._branch)
-                from yaoki.runtime._sync import commit_inline  # noqa: PLC0415
+                from yaoki.runtime._sync import commit_inline
 
                 commit_inline(live, "", self.end(references))
                 self.saved()
@@ -222,12 +222,12 @@ class Turns(TurnsCore[S]):
         if state is None:
             raise StopIteration
         del state
-        self._next = None  # type: ignore[assignment] - handed over: only the caller and `_state` hold it now
+        self._next = None  # type: ignore[assignment]  # handed over: only the caller and `_state` hold it now
         return self._state  # type: ignore[return-value]
 
 
 def _hold_sync(branch: Branch) -> None:
-    from yaoki.runtime._effects import Suspend  # noqa: PLC0415
+    from yaoki.runtime._effects import Suspend
 
     branch.live.driver.hold(Suspend("halt"), branch)  # type: ignore[attr-defined]
 
@@ -260,7 +260,7 @@ class AsyncTurns(TurnsCore[S]):
         if keys:
             self.park_for(keys)
         if live.halt is not None:
-            from yaoki.runtime._effects import Suspend  # noqa: PLC0415
+            from yaoki.runtime._effects import Suspend
 
             driver: Any = live.driver
             driver.enter_op(self._branch)

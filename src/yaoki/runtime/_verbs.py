@@ -50,11 +50,13 @@ class Verbs:
         states = () if status is None else (State(status),)
         return [light_receipt(row) for row in self._journal.list(states=states, limit=limit)]
 
-    def journal(self, run_id: str) -> list[Entry]:  # type: ignore[valid-type] - `list` is a verb above
+    def journal(self, run_id: str) -> list[Entry]:  # type: ignore[valid-type]  # `list` is a verb above
         """Return a run's records, oldest first."""
         return self._journal.load(self.row(run_id).id)
 
-    def answer(self, run_id: str, ask: str | None, verdict: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
+    def answer(
+        self, run_id: str, ask: str | None, verdict: str, value: object = ABSENT, *, by: str = ""
+    ) -> Receipt[Any]:
         """
         Answer a question; the first answer wins, and is on disk when this returns.
 

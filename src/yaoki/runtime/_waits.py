@@ -17,7 +17,7 @@ def skipping() -> bool:
 
 def set_skipping(on: bool) -> bool:  # noqa: FBT001 - a switch
     """Switch skipping; return what it was."""
-    global _skipping  # noqa: PLW0603 - a test's switch for the process
+    global _skipping
     before, _skipping = _skipping, on
     return before
 
@@ -30,6 +30,6 @@ def wait_sync(delay_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
 
 async def wait_async(delay_s: float) -> None:
     """Suspend for `delay_s`, unless waits are skipped."""
-    import asyncio  # noqa: PLC0415 - only where an event loop is
+    import asyncio
 
     await asyncio.sleep(0 if _skipping else max(0.0, delay_s))

@@ -1,0 +1,149 @@
+"""Records about the run itself: who drives it, what it saved, why it is where it is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from yaoki.records._words import ABSENT, Failure, Spent
+
+__all__ = [
+    "Cancel",
+    "Checkpoint",
+    "Claimed",
+    "Ended",
+    "Fired",
+    "Gap",
+    "Parked",
+    "Redrive",
+    "Signal",
+    "Spend",
+    "TopUp",
+    "Value",
+]
+
+
+class Claimed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A process took the run."""
+
+    at: int
+    epoch: int
+    worker: int
+    pid: int = 0
+    deaths: int = 0
+    """
+    How many owners of this run had died so far; an ordered end (a drain) is none. Crashes in a row are
+    today's count less the count of the last claim under which an attempt's own process settled.
+    """
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The state at the end of a turn. What lies before it is not replayed, the prelude excepted."""
+
+    at: int
+    turn: int
+    form: Literal["base", "delta"] = "base"
+    state: Raw
+    """base: the whole state; delta: what was appended, with references `{"$": [seq, "field"]}`."""
+    base: int = 0
+    """seq of the checkpoint a delta builds on."""
+    prefix: str = ""
+    """Hash of the stored prefix; an edit in place shows here."""
+    spent: Spent | None = None
+    ledger: dict[str, list[str]] | None = None
+    """Slots by action that changed since the record this one builds on."""
+    orphans: list[str] | None = None
+
+
+class TopUp(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person adds to a budget, by the budget's field names."""
+
+    at: int
+    add: dict[str, float]
+    by: str = ""
+
+
+class Signal(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A named value from outside, kept until a `wait_signal` takes it."""
+
+    at: int
+    name: str
+    value: Raw = ABSENT
+    by: str = ""
+
+
+class Value(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A reading of time, chance or an id, so that a replay sees the same."""
+
+    at: int
+    value: Raw
+
+
+class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something is missing from the result, and this says what."""
+
+    at: int
+    text: str
+
+
+class Fired(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A `run.timeout` ran out; its replay raises at the same point."""
+
+    at: int
+
+
+class Spend(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The loop reported use of a budget itself."""
+
+    at: int
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Parked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The run left memory: until a time, or for somebody."""
+
+    at: int
+    state: Literal["sleeping", "waiting", "pending"]
+    waits_for: Literal["time", "person", "budget", "signal", "code", "drain"]
+    wake_at: int = 0
+    text: str = ""
+    """One line for people."""
+    diff: str = ""
+    """For `code`: what the journal has and what the code asked for."""
+
+
+class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The run is final."""
+
+    at: int
+    state: Literal["completed", "capped", "dead", "cancelled"]
+    value: Raw = ABSENT
+    """The loop's value; for `capped` the partial one."""
+    failure: Failure | None = None
+    step: str = ""
+    """The step it ended at, for `dead`."""
+    stopped_by: str = ""
+    """`budget.turns`, `dead_letter`, `crashes`, `cancel`, …"""
+
+
+class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person orders a final or waiting run to go on."""
+
+    at: int
+    source: Literal["step", "checkpoint", "start"]
+    step: str = ""
+    """For `step`: whose ladder starts anew, with the same key."""
+    pass_: int = msgspec.field(default=1, name="pass")
+    by: str = ""
+
+
+class Cancel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person ordered the run to stop: no new begin; attempts in flight settle."""
+
+    at: int
+    by: str = ""
+    compensate: bool = False

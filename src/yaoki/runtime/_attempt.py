@@ -1,0 +1,288 @@
+"""One attempt of a step: admitted, begun, called, settled with what is decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from yaoki.classify import attempt_timed_out, classify
+from yaoki.errors import EncodingError
+from yaoki.policy import Ladder, decide, end_of_ladder, in_doubt, keyed_conflict
+from yaoki.records import (
+    ABSENT,
+    Begin,
+    Cause,
+    Decision,
+    Effect,
+    Executed,
+    Failure,
+    FailureKind,
+    Hold,
+    Settle,
+    strongest,
+)
+from yaoki.runtime._doubt import question_of
+from yaoki.runtime._effects import Barrier, Call, EffectOf, Raised, Steps, Suspend, Write
+from yaoki.runtime._failures import own_failure
+from yaoki.runtime._live import Halt, Live
+from yaoki.runtime._step import Step, action_key
+from yaoki.runtime._tool import Feedback
+
+if TYPE_CHECKING:
+    from yaoki.runtime._past import Past
+
+__all__ = ["attempt", "decide_for", "hold_of"]
+
+_FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
+_SYNCED_SETTLE = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
+
+
+def attempt(live: Live, step: Step, past: Past | None, slot: int) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """Make one attempt, if it is admitted; return whether there is a value, and it."""
+    tool = step.tool
+    retry = tool.retry
+    now_ms = live.now_ms()
+    first = past is None or not past.attempts or past.question is not None
+    deadline_ms = past.deadline_at if past is not None and past.deadline_at else now_ms + int(retry.deadline_s * 1000)
+    if past is not None:
+        deadline_ms = _deadline_after_answer(past, deadline_ms, now_ms)
+    while True:
+        if live.halt is not None:
+            yield Suspend("halt")
+        admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms)
+        if admission.go:
+            break
+        if admission.stop == "ladder" and past is not None:
+            yield Write(step.key, _ended_settle(live, step, past, admission.text))
+            return False, None
+        yield from _not_admitted(live, step, past, admission.cap, admission.stop, admission.text, deadline_ms)
+        waited_ms = live.now_ms() - now_ms
+        now_ms += waited_ms
+        deadline_ms += waited_ms
+    number = 1 if past is None else past.attempts + 1
+    effect = step.effect
+    assert effect is not None
+    begin = Begin(
+        at=now_ms,
+        attempt=number,
+        rung=0 if past is None else past.rung,
+        slot=slot,
+        key=past.key if past is not None and past.key else action_key(live.name, step.action, slot),
+        action=step.action,
+        args="" if step.args == step.action else step.args,
+        call=step.call,
+        call_id=step.call_id,
+        effect=effect,
+        undeclared=tool.undeclared,
+        scope=tool.scope_of(step.values),
+        attempts_max=max(retry.attempts_max, number),
+        deadline_at=deadline_ms,
+        base_ms=int(retry.base_s * 1000),
+        timeout_ms=int(tool.timeout_s * 1000),
+    )
+    timeout_s = min(tool.timeout_s, max(0.001, (deadline_ms - now_ms) / 1000))
+    yield Write(step.key, begin, Barrier.WRITTEN if effect in _FREE else Barrier.SYNCED)
+    outcome = yield Call(step, _injected(step, past, begin, timeout_s) if tool.params.injected else None, timeout_s)
+    if type(outcome) is Raised:
+        yield from _failed(live, step, begin, outcome)
+        return False, None
+    return (yield from _answered(live, step, begin, outcome))
+
+
+def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str, text: str, deadline_ms: int) -> Steps:
+    if stop == "cancel":
+        live.stop_with(Halt(to="cancelled", text=text, stopped_by="cancel", step=step.key))
+        yield Suspend("halt")
+    elif cap:
+        live.stop_with(Halt(to="capped", text=text, stopped_by=cap, step=step.key))
+        yield Suspend("halt")
+    else:
+        if past is None and step.key not in live.history.steps:
+            yield Write(step.key, hold_of(live, step, "budget", deadline_ms))
+        yield Suspend("budget", text=text)
+
+
+def hold_of(live: Live, step: Step, reason: Any, deadline_ms: int = 0, joins: str = "") -> Hold:
+    now_ms = live.now_ms()
+    return Hold(
+        at=now_ms,
+        since=now_ms,
+        reason=reason,
+        action=step.action,
+        args="" if step.args == step.action else step.args,
+        call=step.call,
+        deadline_at=deadline_ms,
+        joins=joins,
+    )
+
+
+def _deadline_after_answer(past: Past, deadline_ms: int, now_ms: int) -> int:
+    """Waiting for a person is not counted: an answered ladder gets that time back."""
+    asked = past.question
+    if asked is None or asked.answer is None:
+        return deadline_ms
+    return max(deadline_ms, now_ms) + max(0, now_ms - asked.question.at)
+
+
+def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> dict[str, object]:
+    feedback: Feedback | None = None
+    if past is not None and past.outputs and past.last is not None and past.last.failure is not None:
+        output = msgspec.json.decode(past.outputs[-1])
+        feedback = Feedback(output=output, error=past.last.failure.message, attempt=begin.attempt)
+    values: dict[str, object] = {"idempotency_key": begin.key, "feedback": feedback, "timeout_s": timeout_s}
+    return {name: values[name] for name in step.tool.params.injected}
+
+
+def _answered(live: Live, step: Step, begin: Begin, value: object) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """The call returned: keep the value, or say why it cannot be kept."""
+    tool = step.tool
+    try:
+        data = tool.codec.encode(value)
+        if len(data) > live.limits.result_max_bytes:
+            msg = f"its result has {len(data):,} bytes; result_max_bytes is {live.limits.result_max_bytes:,}"
+            raise EncodingError(msg)  # noqa: TRY301
+        decoded = tool.codec.decode(data)
+    except EncodingError as error:
+        failure = own_failure(FailureKind.PROGRAMMING, "value.lost", f"{tool.name}: {error}", Executed.YES)
+        yield from _settle_failure(live, step, begin, failure, value_lost=True)
+        return False, None
+    if tool.agent.validate is not None:
+        wrong = _verdict(tool.agent.validate, decoded)
+        if wrong is not None:
+            failure = own_failure(FailureKind.SEMANTIC, "output.rejected", wrong, Executed.YES)
+            yield from _settle_failure(live, step, begin, failure, output=Raw(data))
+            return False, None
+    settle = Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=Raw(data))
+    yield Write(step.key, settle, Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN)
+    return True, decoded
+
+
+def _verdict(validate: Any, value: object) -> str | None:
+    """Return why a validator rejects a value, or None."""
+    try:
+        verdict = validate(value)
+    except Exception as error:  # noqa: BLE001 - raising is how a validator rejects
+        return f"{type(error).__name__}: {error}"[:2000]
+    return "the validator returned False" if verdict is False else None
+
+
+def _failed(live: Live, step: Step, begin: Begin, raised: Raised) -> Steps:
+    """The call raised: settle what was begun, with what is decided about it."""
+    error = raised.error
+    if raised.cause is not None:
+        yield Write(step.key, _cancelled(live, begin, raised))
+        if raised.cause is Cause.TIMEOUT and in_doubt(begin.effect, Executed.MAYBE):
+            past = live.history.steps[step.key]
+            yield Write(step.key, question_of(live, step, past, "doubt"))
+        raise error
+    now_ms = live.now_ms()
+    failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
+    before = live.history.steps[step.key].executed
+    failure = keyed_conflict(failure, begin.effect, before)
+    yield from _settle_failure(live, step, begin, failure, thread_alive=raised.thread_alive)
+
+
+def _cancelled(live: Live, begin: Begin, raised: Raised) -> Settle:
+    """Control flow does not undo an attempt already begun: it costs, and may have happened if it started."""
+    return Settle(
+        at=live.now_ms(),
+        attempt=begin.attempt,
+        rung=begin.rung,
+        outcome="cancelled",
+        executed=Executed.MAYBE if raised.started else Executed.NO,
+        cause=raised.cause or Cause.LOOP,
+        timeout=raised.timeout_key,
+        decision=Decision(do="pass", why="control flow"),
+    )
+
+
+def _settle_failure(
+    live: Live,
+    step: Step,
+    begin: Begin,
+    failure: Failure,
+    *,
+    value_lost: bool = False,
+    output: Raw = ABSENT,
+    thread_alive: bool = False,
+) -> Steps:
+    past = live.history.steps[step.key]
+    now_ms = live.now_ms()
+    decision = decide_for(live, step, past, failure, begin, now_ms, output=output, thread_alive=thread_alive)
+    settle = Settle(
+        at=now_ms,
+        attempt=begin.attempt,
+        rung=begin.rung,
+        outcome="failed",
+        executed=failure.executed,
+        failure=failure,
+        decision=decision,
+        value_lost=value_lost or (failure.executed is Executed.YES and output is ABSENT),
+        output=output,
+    )
+    yield Write(step.key, settle, Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN)
+
+
+def decide_for(
+    live: Live,
+    step: Step,
+    past: Past,
+    failure: Failure,
+    begin: Begin,
+    now_ms: int,
+    *,
+    output: Raw = ABSENT,
+    thread_alive: bool = False,
+    executed: Executed | None = None,
+) -> Decision:
+    """Put a step's position before the policy."""
+    tool = step.tool
+    retry = tool.retry
+    rungs = tool.rungs or live.loop.rungs
+    budget, spent = live.budget, live.history.spent
+    repeated = past.last is not None and past.last.failure is not None
+    same = repeated and past.last.failure.fingerprint == failure.fingerprint  # type: ignore[union-attr]
+    position = Ladder(
+        effect=begin.effect,
+        executed=strongest(past.executed, failure.executed) if executed is None else executed,
+        attempts=begin.attempt,
+        attempts_max=retry.attempts_max,
+        deadline_ms=begin.deadline_at,
+        base_s=retry.base_s,
+        cap_s=retry.cap_s,
+        unknown_attempts=retry.unknown_attempts,
+        same_error_limit=retry.same_error_limit,
+        same_error=past.same_error + 1 if same else 1,
+        semantic=past.semantic + (output is not ABSENT),
+        repairs_max=tool.agent.repairs_max,
+        repairable="feedback" in tool.params.injected,
+        output_changed=not past.outputs or bytes(past.outputs[-1]) != bytes(output),
+        has_check=tool.check is not None,
+        check_after_s=tool.check_after_s,
+        unsure=tool.agent.unsure,
+        has_rung=len(rungs) > 1,
+        thread_alive=thread_alive,
+        retries_left=budget.left(spent, "retries"),
+        retry_wait_left_s=budget.left(spent, "retry_wait_s"),
+    )
+    return decide(failure, position, now_ms=now_ms, rng=live.clock.rng())
+
+
+def _ended_settle(live: Live, step: Step, past: Past, why: str) -> Settle:
+    """A retry that is not admitted ends its ladder: the last attempt is settled anew, with that decision."""
+    assert past.last is not None
+    assert past.begin is not None
+    position = Ladder(
+        effect=past.effect,
+        executed=past.executed,
+        attempts=past.attempts,
+        attempts_max=past.begin.attempts_max,
+        deadline_ms=past.deadline_at,
+        base_s=0,
+        cap_s=0,
+        unsure=step.tool.agent.unsure,
+    )
+    return msgspec.structs.replace(past.last, at=live.now_ms(), decision=end_of_ladder(position, why))

@@ -1,0 +1,53 @@
+"""Failures of Yaoki's own making, and what a person or a model reads of any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from yaoki.classify import fingerprint as fingerprint_of
+from yaoki.errors import StepFailed
+from yaoki.records import Executed, Failure, FailureKind, Scope, strongest
+
+if TYPE_CHECKING:
+    from yaoki.runtime._live import Live
+    from yaoki.runtime._past import Past
+    from yaoki.runtime._step import Step
+
+__all__ = ["last_failure", "own_failure", "step_failed", "unknown_outcome"]
+
+
+def own_failure(kind: FailureKind, reason: str, message: str, executed: Executed) -> Failure:
+    return Failure(
+        kind=kind,
+        reason=reason,
+        message=message[:2000],
+        executed=executed,
+        scope=Scope.REQUEST,
+        evidence=f"yaoki: {reason}",
+        fingerprint=fingerprint_of(f"{reason} {message}"),
+    )
+
+
+def last_failure(past: Past) -> Failure:
+    if past.last is not None and past.last.failure is not None:
+        return past.last.failure
+    return own_failure(FailureKind.TRANSIENT, "attempt.cancelled", "the attempt was cancelled", past.executed)
+
+
+def unknown_outcome(past: Past) -> Failure:
+    """What the loop or the model is told of an effect nobody can vouch for."""
+    if past.lost is not None:
+        return past.lost
+    last = last_failure(past)
+    message = f"the outcome is unknown: it may have happened ({last.reason}). It was not and must not be repeated."
+    return own_failure(FailureKind.PERMANENT, "outcome.unknown", message, strongest(past.executed, Executed.MAYBE))
+
+
+def step_failed(live: Live, step: Step, failure: Failure, attempts: int) -> StepFailed:
+    """Return the exception the loop sees: what, where, what next."""
+    tried = f" after {attempts} attempt{'s' if attempts > 1 else ''}" if attempts else ""
+    message = (
+        f"run {live.name}, step {step.tool.name}: gave up{tried} ({failure.reason}). "
+        f"Last: {failure.message or failure.kind.value}. See: yaoki show {live.name}"
+    )
+    return StepFailed(message, failure=failure, run_id=live.name, step=step.key, attempts=attempts)
