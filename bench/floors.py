@@ -3,11 +3,12 @@ The floors: the least that the same guarantee costs, without Yaoki. Each returns
 
     written   two autocommits a step in SQLite through apsw (WAL, synchronous=NORMAL)
     synced    the same, with one fdatasync of the -wal file between them
-    grouped   one transaction for the begins of 50 runs, fdatasync if asked, one for their settles
+    grouped   50 tasks in one event loop: what waits when it comes round is one transaction, and one fdatasync
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -55,20 +56,52 @@ def one_run(directory: str, steps: int, *, sync: bool) -> float:
 
 
 def grouped(directory: str, runs: int, steps: int, *, sync: bool) -> float:
-    """Return steps/s of `runs` runs in step, whose records share transactions and syncs."""
-    with wal(directory) as (connection, file):
+    """
+    Return steps/s of `runs` tasks whose records share transactions and syncs.
+
+    A task waits for its begin to be committed (and synced, if asked), yields once as its call would, then waits
+    for its settle. What is waiting when the event loop comes round is one transaction.
+    """
+
+    async def measured(connection: apsw.Connection, file: int) -> float:
+        ticks = asyncio.get_running_loop()
         cursor = connection.cursor()
+        waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        seq = 0
+
+        def commit() -> None:
+            nonlocal seq
+            batch = waiting.copy()
+            waiting.clear()
+            cursor.execute("begin immediate")
+            for body, _ in batch:
+                cursor.execute(_INSERT, (seq, body))
+                seq += 1
+            cursor.execute("commit")
+            if sync and any(body is BEGIN for body, _ in batch):
+                os.fdatasync(file)
+            for _, done in batch:
+                done.set_result(None)
+
+        async def recorded(body: bytes) -> None:
+            done = ticks.create_future()
+            if not waiting:
+                ticks.call_soon(commit)
+            waiting.append((body, done))
+            await done
+
+        async def run() -> None:
+            for _ in range(steps):
+                await recorded(BEGIN)
+                await asyncio.sleep(0)
+                await recorded(SETTLE)
+
         start_s = time.perf_counter()
-        for i in range(steps):
-            at = 2 * i * runs
-            for body, first in ((BEGIN, at), (SETTLE, at + runs)):
-                cursor.execute("begin immediate")
-                for k in range(runs):
-                    cursor.execute(_INSERT, (first + k, body))
-                cursor.execute("commit")
-                if sync and body is BEGIN:
-                    os.fdatasync(file)
+        await asyncio.gather(*(run() for _ in range(runs)))
         return runs * steps / (time.perf_counter() - start_s)
+
+    with wal(directory) as (connection, file):
+        return asyncio.run(measured(connection, file))
 
 
 def process_ms(code: str) -> float:

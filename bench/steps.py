@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import importlib.util
 import json
+import math
 import os
 import platform
 import signal
@@ -74,13 +75,11 @@ async def act_yielding(i: int) -> int:
     return i
 
 
-BY_NAME = {
-    one.name: one for one in (read, act, read_async, act_async, read_yielding, act_yielding)
-}
+BY_NAME = {one.name: one for one in (read, act, read_async, act_async, read_yielding, act_yielding)}
 
 
 @loop
-def steps(run: Run, name: str, n: int) -> int:
+def steps(_run: Run, name: str, n: int) -> int:
     one = BY_NAME[name]
     for i in range(n):
         one(i)
@@ -88,7 +87,7 @@ def steps(run: Run, name: str, n: int) -> int:
 
 
 @loop
-async def steps_async(run: AsyncRun, name: str, n: int) -> int:
+async def steps_async(_run: AsyncRun, name: str, n: int) -> int:
     one = BY_NAME[name]
     for i in range(n):
         await one(i)
@@ -143,7 +142,7 @@ ENTERED_S = 0.0
 
 
 @loop(crashes_max=1000)
-def resumed(run: Run, n: int) -> None:
+def resumed(_run: Run, n: int) -> None:
     for i in range(n):
         read(i)
     next_step(0.0)
@@ -239,8 +238,9 @@ class Row:
 
 
 def compared(
-    what: str, unit: str, ours: Callable[[], float], floor: Callable[[], float], floor_name: str, rounds: int
+    what: str, unit: str, ours: Callable[[], float], floor: Callable[[], float], *, floor_name: str, rounds: int
 ) -> Row:
+    """Measure both by turns; a machine that changes pace changes it for both."""
     pairs = [(ours(), floor()) for _ in range(rounds)]
     return Row(
         what=what,
@@ -276,20 +276,31 @@ def rate_rows(directory: str, rounds: int) -> Iterator[Row]:
 
     for style, measure, suffix in (("sync", one_run, ""), ("async", one_run_async, "_async")):
         row = compared(
-            f"one run x 1,000, READ_ONLY, {style}", "steps/s", lambda m=measure, s=suffix: m(directory, f"read{s}"),
-            written, "2 commits", rounds,
+            f"one run x 1,000, READ_ONLY, {style}",
+            "steps/s",
+            lambda m=measure, s=suffix: m(directory, f"read{s}"),
+            written,
+            floor_name="2 commits",
+            rounds=rounds,
         )
         yield judged(row, least=10_000, goal=18_000)
         row = compared(
-            f"one run x 1,000, AT_MOST_ONCE, {style}", "steps/s", lambda m=measure, s=suffix: m(directory, f"act{s}"),
-            synced, "fdatasync + 2 commits", rounds,
+            f"one run x 1,000, AT_MOST_ONCE, {style}",
+            "steps/s",
+            lambda m=measure, s=suffix: m(directory, f"act{s}"),
+            synced,
+            floor_name="fdatasync + 2 commits",
+            rounds=rounds,
         )
         yield judged(row, least=0.45, goal=0.7 if style == "sync" else 0.55, by_ratio=True)
     for kind, name, sync, goal in (("READ_ONLY", "read", False, 25_000), ("AT_MOST_ONCE", "act", True, 20_000)):
         row = compared(
-            f"50 runs x 100, {kind}, async", "steps/s", lambda n=name: many_runs(directory, f"{n}_yielding"),
+            f"50 runs x 100, {kind}, async",
+            "steps/s",
+            lambda n=name: many_runs(directory, f"{n}_yielding"),
             lambda s=sync: floors.grouped(directory, RUNS, EACH, sync=s),
-            "group commit, synced" if sync else "group commit", rounds,
+            floor_name="group commit, synced" if sync else "group commit",
+            rounds=rounds,
         )
         yield judged(row, least=10_000, goal=goal)
 
@@ -308,12 +319,23 @@ def resume_rows(directory: str, rounds: int) -> Iterator[Row]:
             inner.append(replay_ms)
             return took_ms
 
-        row = compared(what, "ms", ours, lambda: floors.process_ms("import apsw, msgspec"), "import apsw, msgspec", rounds)
+        row = compared(
+            what,
+            "ms",
+            ours,
+            lambda: floors.process_ms("import apsw, msgspec"),
+            floor_name="import apsw, msgspec",
+            rounds=rounds,
+        )
         yield judged(row, least=150, goal=100)
         replay_ms = statistics.median(inner)
         row = Row(
-            what=f"  of it: claim, load, replay ({after})", unit="ms", ours=replay_ms, floor=row.ours,
-            floor_name="the whole", ratio=replay_ms / row.ours,
+            what=f"  of it: claim, load, replay ({after})",
+            unit="ms",
+            ours=replay_ms,
+            floor=row.ours,
+            floor_name="the whole",
+            ratio=replay_ms / row.ours,
         )
         yield judged(row, least=None, goal=10 if which == "replay" else None)
 
@@ -333,7 +355,12 @@ def wrapper_rows(_directory: str, rounds: int) -> Iterator[Row]:
             continue
         measure, floor = (per_call_async_us, bare_async) if is_async else (per_call_us, bare)
         row = compared(
-            what, "us/call", lambda m=measure, f=fn: m(f), lambda m=measure, f=floor: m(f), "bare call", rounds
+            what,
+            "us/call",
+            lambda m=measure, f=fn: m(f),
+            lambda m=measure, f=floor: m(f),
+            floor_name="bare call",
+            rounds=rounds,
         )
         yield judged(row, least=least, goal=goal)
 
@@ -345,8 +372,12 @@ def import_rows(_directory: str, rounds: int) -> Iterator[Row]:
     rounds = max(rounds, 5)
     floors.process_ms("import yaoki")
     row = compared(
-        "import yaoki, above python -c pass", "ms", lambda: above("import yaoki"),
-        lambda: above("import apsw, msgspec"), "import apsw, msgspec", rounds,
+        "import yaoki, above python -c pass",
+        "ms",
+        lambda: above("import yaoki"),
+        lambda: above("import apsw, msgspec"),
+        floor_name="import apsw, msgspec",
+        rounds=rounds,
     )
     yield judged(row, least=80, goal=60)
 
@@ -371,7 +402,9 @@ def settings(directory: str, rounds: int) -> dict[str, object]:
 
 
 def shown(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    """Return three figures, or all of a whole number's."""
+    decimals = 2 - math.floor(math.log10(abs(value) or 1))
+    return f"{value:,.{min(2, max(0, decimals))}f}"
 
 
 def line(row: Row) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from yaoki.classify import classify
 from yaoki.errors import (
@@ -96,7 +96,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import the async runner, and asyncio with it, when it is asked for."""
     if name == "AsyncRunner":
         from yaoki.runtime import AsyncRunner

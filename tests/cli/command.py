@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 AGENTS = Path(__file__).with_name("agents.txt").read_text(encoding="utf-8")
 PATIENCE_S = 20.0
+_NOT_OURS = ("YAOKI_STORE", "PYTHONDONTWRITEBYTECODE")
 
 
 @dataclass
@@ -55,7 +57,9 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "agents.py").write_text(AGENTS, encoding="utf-8")
-        self.env = {name: value for name, value in os.environ.items() if name != "YAOKI_STORE"}
+        self.env = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+        # Every command is a process: each compiling the package anew would be most of the time here.
+        self.env["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / f"yaoki-tests-{os.getuid()}")
         self._started: list[subprocess.Popen[str]] = []
 
     def write(self, name: str, text: str) -> Path:

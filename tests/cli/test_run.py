@@ -96,7 +96,7 @@ def test_preflight_names_what_is_undeclared_once(place):
         (["q1", "happened", '"ch_9"'], 0, "ch_9", 1),
         (["not-happened"], 0, "ch_A-1", 2),
         (["abort"], 1, None, 1),
-        (["skip"], 1, None, 1),
+        (["skip"], 0, "unknown", 1),
     ],
 )
 def test_each_answer_to_a_doubt_takes_the_run_on_without_repeating_the_input(place, words, code, value, charges):
@@ -169,7 +169,6 @@ def test_ctrl_c_lets_the_attempt_in_flight_settle_and_says_how_to_go_on(place):
     again = place.type("run", "agents.py:slow", "--run-id", "r1", "--json")
     assert again.code == 0, again.err
     assert place.effects.count("gate open") == 1
-    assert again.json["restarts"] == 0
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_attempt(place):
@@ -222,7 +221,7 @@ def test_changed_code_waits_with_a_difference_and_goes_on_when_it_is_put_back(pl
     place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
     place.type("answer", "r1", "not-happened")
     source = (place.folder / "agents.py").read_text()
-    place.write("agents.py", source.replace("return charge(order, 4200)", "return charge(order, 4300)"))
+    place.write("agents.py", source.replace("charge(order, 4200)", "charge(order, 4300)"))
     said = place.type("run", "agents.py:doubt", "--run-id", "r1")
     assert said.code == 3, said.err
     assert "WAITING for code" in said.out

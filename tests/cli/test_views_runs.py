@@ -13,7 +13,6 @@ BROKE = receipt(
     waits_for="budget",
     waiting_since=at("02:53:00"),
     text="budget: $2.00 of $2.00",
-    next_action="yaoki top-up ticket-203 --cost-usd 2",
 )
 DEAD = receipt("ticket-88", State.DEAD, text="ask_model: http.401 key revoked")
 NIGHT = [
@@ -33,7 +32,7 @@ def test_those_that_need_somebody_come_first_with_what_to_type():
         == """\
 NEEDS YOU    2
   ticket-17   refund_agent  waiting 51m  did charge(A-1009, 4200) happen?  yaoki show ticket-17
-  ticket-203  refund_agent  waiting 12m  budget: $2.00 of $2.00            yaoki top-up ticket-203 --cost-usd 2
+  ticket-203  refund_agent  waiting 12m  budget: $2.00 of $2.00            yaoki show ticket-203
 DEAD         1
   ticket-88   refund_agent  dead 02:31   ask_model: http.401 key revoked   yaoki show ticket-88
 ACTIVE      11   8 running · 3 sleeping (first until 03:09:30: anthropic cools down)
@@ -81,7 +80,7 @@ def test_a_status_is_a_state_or_a_group(status, count):
 
 def test_commands_in_the_list_reach_the_store_that_had_to_be_given():
     lines = text(runs_lines(NIGHT, NOW, Commands(store="sqlite:///o.db"))).splitlines()
-    assert lines[2].endswith("yaoki top-up ticket-203 --cost-usd 2 --store sqlite:///o.db")
+    assert lines[2].endswith("yaoki show ticket-203 --store sqlite:///o.db")
 
 
 def test_rows_line_up_whatever_the_ids():

@@ -41,7 +41,7 @@ Did this happen?   charge(order_id="A-1009", cents=4200)            ask q1
 Look in the receiving system for A-1009 near 02:14:07Z, then one of:
   yaoki answer ticket-17 q1 happened '"…"'   go on with this result (str)
   yaoki answer ticket-17 q1 not-happened     send it again (attempt 2 of 8)
-  yaoki answer ticket-17 q1 skip             go on; the loop is told it is unknown
+  yaoki answer ticket-17 q1 skip             go on with None; a gap is noted
   yaoki answer ticket-17 q1 abort            raise StepFailed in the loop
 Unanswered, it is a dead letter on 7 Dec 02:14.
 
@@ -238,6 +238,7 @@ def test_a_sleeping_run_says_until_when_and_why():
     lines = shown(receipt("r", State.SLEEPING, wake_at=at("03:09:30"), text="anthropic cools down"))
     assert "SLEEPING until 03:09:30 (4m 22s to go)" in lines
     assert "anthropic cools down" in lines
+    assert "If no process waits with it:   yaoki run FILE:refund_agent --run-id r" in lines
 
 
 def test_a_run_waiting_for_code_shows_the_difference():
@@ -248,12 +249,12 @@ def test_a_run_waiting_for_code_shows_the_difference():
         waiting_since=at("03:00:00"),
         text="turn 3 asks for another step",
         diff="- charge(5)\n+ refund(5)",
-        next_action="yaoki run agents.py:refund_agent --run-id r",
+        file="/srv/agents.py",
     )
     lines = shown(run)
     assert "WAITING for code since 03:00:00 (5m 8s)" in lines
     assert "turn 3 asks for another step\n  - charge(5)\n  + refund(5)\nNothing was executed." in lines
-    assert "Next   yaoki run agents.py:refund_agent --run-id r" in lines
+    assert "Next   yaoki run /srv/agents.py:refund_agent --run-id r" in lines
 
 
 def test_a_run_waiting_for_a_budget_shows_what_is_used_up():
@@ -267,13 +268,14 @@ def test_a_run_waiting_for_a_budget_shows_what_is_used_up():
         budget={"calls": 100},
     )
     assert "budget: 100 of 100 calls" in shown(run)
+    assert "Raise the bound in the loop's budget, then:   yaoki redrive r" in shown(run)
     assert "Spent   7 tokens · 100/100 calls · 0 retries" in shown(run)
 
 
 def test_a_pending_run_says_that_nobody_drives_it():
-    lines = shown(receipt("r", State.PENDING, next_action="yaoki run agents.py:x --run-id r"))
+    lines = text(show_lines(receipt("r", State.PENDING, file="/srv/agents.py"), [], NOW, Commands(cwd="/srv")))
     assert "PENDING since 02:00:00: no process drives it" in lines
-    assert "Next   yaoki run agents.py:x --run-id r" in lines
+    assert "Next   yaoki run agents.py:refund_agent --run-id r" in lines
 
 
 def test_a_cancelled_run_says_so():

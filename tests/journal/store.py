@@ -48,7 +48,7 @@ def open_at(path: Path, **options) -> Journal:
 
 
 def begun(journal: Journal, name: str = "run-1") -> tuple[int, int]:
-    """A claimed run: (id, epoch)."""
+    """Create a run and claim it; return (id, epoch)."""
     row = journal.create(name, loop="agents.py:loop", input=b"{}")
     return row.id, journal.claim(row.id).row.epoch
 
@@ -69,12 +69,12 @@ def raw(value: bytes):
 
 
 def texts(journal: Journal, run: int) -> list[str]:
-    """The notes of a run, in order."""
+    """Return the notes of a run, in order."""
     return [entry.record.text for entry in journal.load(run) if isinstance(entry.record, Gap)]
 
 
 def photo(directory: Path) -> dict[str, str]:
-    """Every file below a directory, by the hash of its bytes."""
+    """Return every file below a directory with the hash of its bytes."""
     return {
         str(file.relative_to(directory)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(directory.rglob("*"))

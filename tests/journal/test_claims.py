@@ -24,7 +24,7 @@ def locks(request, monkeypatch):
 
 
 def hold(path, locks):
-    """A process that drives `run-1`."""
+    """Start a process that drives `run-1`."""
     chosen = f"from yaoki.journal import _journal, _alive; _journal.liveness = _alive.{locks.__name__}\n"
     process = start(chosen + HOLD, path)
     wait_said(process, "up")

@@ -24,7 +24,7 @@ JSON = st.recursive(
 
 
 def values(kind: object) -> st.SearchStrategy:
-    """Values of a record's field, by its type."""
+    """Draw values of a record's field, by its type."""
     if kind is msgspec.Raw:
         return JSON.map(lambda value: msgspec.Raw(msgspec.json.encode(value)))
     if kind is int:
@@ -53,7 +53,7 @@ def structs(cls: type[msgspec.Struct]) -> st.SearchStrategy:
 
 
 def plain(value: object) -> object:
-    """A record with its raw JSON made comparable."""
+    """Return a record with its raw JSON made comparable."""
     if isinstance(value, msgspec.Raw):
         return ("absent",) if value is ABSENT else bytes(value)
     if isinstance(value, msgspec.Struct):

@@ -17,7 +17,7 @@ from yaoki.journal._place import default_fs_type, path_of
 
 
 def refused(directory: Path, url: str, error: type[JournalError], words: str, **options) -> None:
-    """Opening is refused with these words, and not a byte below the directory changes."""
+    """Check that opening is refused with these words, and that not a byte below the directory changes."""
     before = photo(directory)
     for worker in (True, False):
         with pytest.raises(error, match=words) as caught:
@@ -240,8 +240,8 @@ def test_processes_that_create_one_store_at_once_all_get_it(tmp_path):
     script = (
         "print('up', flush=True); sys.stdin.readline()\n"
         "for i in range(15):\n"
-        "    j = open_at(path / f'{i}.db'); run, epoch = begun(j, sys.argv[2]); j.append(run, epoch, 0, [note(sys.argv[2])])\n"
-        "    j.close()"
+        "    j = open_at(path / f'{i}.db'); run, epoch = begun(j, sys.argv[2])\n"
+        "    j.append(run, epoch, 0, [note(sys.argv[2])]); j.close()"
     )
     processes = [start(script, tmp_path, str(i)) for i in range(4)]
     for process in processes:

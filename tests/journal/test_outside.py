@@ -94,7 +94,7 @@ def test_of_two_processes_that_answer_at_once_one_wins(tmp_path, journal):
         "def guard(entries):\n"
         "    if any(isinstance(e.record, Answer) for e in entries): raise AnswerRefused('late')\n"
         "print('up', flush=True); sys.stdin.readline()\n"
-        "try: j.post(1, Answer(at=1, question='q1', verdict='skip', by=sys.argv[2]), guard=guard); print('won', flush=True)\n"
+        "try: j.post(1, Answer(at=1, question='q1', verdict='skip'), guard=guard); print('won', flush=True)\n"
         "except AnswerRefused: print('late', flush=True)\n"
         "j.close()"
     )

@@ -13,8 +13,10 @@ KINDS = {
     1: ("Claimed", "at epoch worker pid deaths"),
     2: (
         "Begin",
-        "at attempt rung slot key action args tool call call_id effect undeclared scope attempts_max "
-        "deadline_at base_ms timeout_ms reserved pgid",
+        (
+            "at attempt rung slot key action args tool call call_id effect undeclared scope attempts_max "
+            "deadline_at base_ms timeout_ms reserved pgid"
+        ),
     ),
     3: ("Settle", "at attempt rung outcome value value_lost executed failure decision output cause timeout used"),
     4: ("Hold", "at since until reason action args call deadline_at joins"),

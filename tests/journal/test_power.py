@@ -36,7 +36,7 @@ class Disk:
         self.synced = os.pread(fd, size, 0)
 
     def after_power_cut(self, directory, rng: random.Random):
-        """A copy of the store as the next boot finds it."""
+        """Copy the store as the next boot finds it, and return its path."""
         now = self.wal.read_bytes()
         found = bytearray(self.synced.ljust(len(now), b"\0"))
         for start in range(0, len(now), SECTOR):

@@ -279,14 +279,14 @@ def test_the_wal_is_copied_back_and_starts_over_however_busy_the_writer(tmp_path
 
 @pytest.fixture
 def looks(monkeypatch):
-    """What each look at the `-wal` returned, as it is done."""
+    """Collect what each look at the `-wal` returned, as it is done."""
     results: queue.Queue[bool] = queue.Queue()
     real = _barrier.Checkpointer.look
     monkeypatch.setattr(_barrier.Checkpointer, "look", lambda self: results.put(real(self)) or True)
     return results
 
 
-def test_a_driver_that_syncs_every_step_has_its_wal_copied_back_and_written_over_in_place(tmp_path, monkeypatch, looks):
+def test_a_driver_that_syncs_every_step_has_its_wal_written_over_in_place(tmp_path, monkeypatch, looks):
     monkeypatch.setattr(_barrier, "WAL_LIMIT_BYTES", 1 << 19)
     journal = open_at(tmp_path / "s.db", sync=lambda fd: None)
     run, epoch = begun(journal)
@@ -297,8 +297,7 @@ def test_a_driver_that_syncs_every_step_has_its_wal_copied_back_and_written_over
         if (i + 1) % _barrier._LOOK_EVERY == 0:
             assert looks.get(timeout=10) is True
             sizes.append((tmp_path / "s.db-wal").stat().st_size)
-    assert sizes[0] < sizes[-1] < 1 << 20
-    assert sizes[-2:] == [sizes[-1]] * 2, "it grows no more"
+    assert max(sizes) < 1.2 * sizes[0] < 1 << 20, "each time it starts over"
     assert (tmp_path / "s.db").stat().st_size > 1 << 17
     journal.close()
 

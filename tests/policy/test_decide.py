@@ -380,13 +380,13 @@ def test_a_position_left_unsaid_is_that_of_a_first_failure_of_a_tool_that_takes_
     assert (rung.same_error, rung.same_error_limit, rung.unknown_attempts) == (1, 3, 1)
     assert (rung.semantic, rung.repairs_max, rung.repairable, rung.output_changed) == (0, 2, False, True)
     assert (rung.has_check, rung.check_after_s, rung.unsure) == (False, 5, "ask")
-    assert not (rung.has_rung or rung.has_other_scope or rung.thread_alive)
+    assert (rung.has_rung, rung.has_other_scope, rung.thread_alive) == (False, False, False)
     assert rung.retries_left == rung.retry_wait_left_s == math.inf
 
 
-@pytest.mark.parametrize("value", [ladder(), Admission(go=True)])
-def test_what_a_decision_looks_at_and_answers_cannot_be_changed_nor_given_by_position(value):
+@pytest.mark.parametrize(("value", "name"), [(ladder(), "attempts_max"), (Admission(go=True), "go")])
+def test_what_a_decision_looks_at_and_answers_cannot_be_changed_nor_given_by_position(value, name):
     with pytest.raises(FrozenInstanceError):
-        value.attempts_max = 99
-    with pytest.raises(TypeError):
+        setattr(value, name, 99)
+    with pytest.raises(TypeError, match="positional"):
         type(value)(True)

@@ -42,6 +42,9 @@ _FIELD = re.compile(
 )
 
 
+_SAYS_WHEN = re.compile("retry|again|wait|reset|available", re.IGNORECASE)
+
+
 def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
     """
     Return how many seconds to wait, from what the server said; never negative, at most a year; else `None`.
@@ -72,6 +75,8 @@ def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> fl
 def phrase_s(text: str) -> float | None:
     """Return the wait a body names: a `retryDelay` or `retry_after` field, or `try again in 9m38s`; of both the longer."""
     text = text[:_TEXT_MAX]
+    if _SAYS_WHEN.search(text) is None:
+        return None
     waits: list[float] = []
     if found := _FIELD.search(text):
         unit = (found[3] or found[1] or "s").lower().strip("_")

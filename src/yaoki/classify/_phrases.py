@@ -101,7 +101,8 @@ def judge_prose(evidence: Evidence) -> Failure | None:
     text = evidence.prose[:_LOOKED_AT]
     if not text or text.lstrip().startswith("<"):  # a page for people
         return None
-    text = _LINK.sub("", text.lower())
+    text = text.lower()
+    text = _LINK.sub("", text) if "://" in text else text
     status = evidence.status or evidence.body.status
     prefix = f"http.{status}" if status else "text"
     for saying in _LASTING:

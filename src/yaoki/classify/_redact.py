@@ -27,6 +27,13 @@ _SHAPES: Final = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
+_VENDORS = "gsk xai hf r8 pplx nvapi fw tgp csk npm dop shpat whsec glpat ghp gho ghu ghs ghr github_pat lsv2 sk pk rk ak"
+_SHAPE_STEMS: Final = (
+    *("BEGIN", "eyJ", "xox", "AIza", "ya29.", "AKIA", "ASIA", "AROA", "AIDA", "SG."),
+    *(f"{vendor}{joint}" for vendor in _VENDORS.split() for joint in "-_"),
+)
+"""Every shape holds one of them: looking for these first is far cheaper than the patterns."""
+
 _SCHEMES: Final = re.compile(r"\b(bearer|basic|digest|negotiate|token)(\s+)(?=[\w+/=.~-]*[\d=_A-Z])[\w+/=.~-]{8,}", re.IGNORECASE | re.ASCII)
 _NAMED: Final = re.compile(
     r"""
@@ -43,6 +50,12 @@ _COOKIES: Final = re.compile(r"\b((?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3})([^\n\
 _URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"'<>]{1,500})@", re.IGNORECASE | re.ASCII)
 
 
+_NAME_STEMS: Final = (
+    *("bearer", "basic", "digest", "negotiate", "token", "key", "secret", "passw", "passphrase", "pwd", "authorization"),
+    *("credential", "signature", "sig", "cookie"),
+)
+
+
 def redact(text: str) -> str:
     """
     Return the text with secrets replaced by `[redacted]`.
@@ -52,19 +65,15 @@ def redact(text: str) -> str:
     message still says what was wrong. Linear in the length of the text.
     """
     text = _URL.sub(rf"\1{_GONE}@", text) if "@" in text else text
-    text = _SHAPES.sub(_GONE, text)
-    if _HINTS.search(text) is None:
+    if any(stem in text for stem in _SHAPE_STEMS):
+        text = _SHAPES.sub(_GONE, text)
+    low = text.lower()
+    if not any(stem in low for stem in _NAME_STEMS):
         return text
     text = _COOKIES.sub(rf"\1{_GONE}", text)
     text = _SCHEMES.sub(rf"\1\2{_GONE}", text)
     text = _NAMED.sub(_named, text)
     return _PROVIDED.sub(rf"\1{_GONE}", text)
-
-
-_HINTS: Final = re.compile(
-    r"bearer|basic|digest|negotiate|token|api.?key|secret|passw|passphrase|pwd|private|access|authorization|credential|sig|cookie",
-    re.IGNORECASE,
-)
 
 
 def _named(found: re.Match[str]) -> str:
@@ -81,7 +90,10 @@ _DATES = re.compile(
     r"\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s|\b\d{1,2}[ -](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
     re.ASCII,
 )
-_IDS = re.compile(r"[\w.:+-]*\d[\w.:+-]*|\b[0-9a-f]{8,}\b|\b(?:req|msg|run|call|toolu|chatcmpl|org|user|proj)[-_]\w+", re.ASCII)
+_IDS = re.compile(
+    r"(?<![\w.:+-])(?:[^\W\d]|[.:+-])*\d[\w.:+-]*|\b[0-9a-f]{8,}\b|\b(?:req|msg|run|call|toolu|chatcmpl|org|user|proj)[-_]\w+",
+    re.ASCII,
+)
 _SPACE = re.compile(r"[\s#]+")
 
 

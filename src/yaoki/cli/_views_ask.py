@@ -134,7 +134,7 @@ def _choices(run_id: str, ask: Ask, commands: Commands) -> list[list[Span]]:
         return [
             choice(f"go on with this result{kind}", "happened", value),
             choice(_again(ask), "not-happened"),
-            choice("go on; the loop is told it is unknown", "skip"),
+            choice("go on with None; a gap is noted", "skip"),
             choice("raise StepFailed in the loop", "abort"),
         ]
     if ask.options:

@@ -132,7 +132,7 @@ def classified(error: BaseException, timeout_s: float | None) -> Failure:
     return classify(error, now_ms=SYSTEM_CLOCK.now_ms())
 
 
-class AttemptTimeout(TimeoutError):
+class AttemptTimeout(TimeoutError):  # noqa: N818 - says what happened
     """An attempt ran into its own `timeout_s`."""
 
 

@@ -13,7 +13,6 @@ from yaoki.runtime._alone import AttemptTimeout, bounded
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import ladder
-from yaoki.runtime._live import Branch, Live
 from yaoki.runtime._step import make_step
 from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
 from yaoki.runtime._waits import skipping
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from yaoki.records import Record
     from yaoki.runtime._commits import Commits
+    from yaoki.runtime._live import Branch, Live
     from yaoki.runtime._tool import Tool
 
 __all__ = ["AsyncDriver", "ToolCancelled"]
@@ -37,6 +37,8 @@ class ToolCancelled(Exception):  # noqa: N818 - a failure's name
 
 class AsyncDriver:
     """Drives one run's steps in the event loop."""
+
+    live: Live
 
     def __init__(self, commits: Commits) -> None:
         self.commits = commits
@@ -335,8 +337,9 @@ def branch_gate(branch: Branch) -> asyncio.Semaphore | None:
     """Return the limit a branch counts against."""
     here: Branch | None = branch
     while here is not None:
-        if here.gate is not None:
-            return here.gate
+        gate: asyncio.Semaphore | None = here.gate
+        if gate is not None:
+            return gate
         here = here.parent
     return None
 

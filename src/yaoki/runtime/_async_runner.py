@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from yaoki.errors import DeclarationError
 from yaoki.records import ABSENT, State
@@ -18,6 +17,7 @@ from yaoki.runtime._runner import Base, next_move
 from yaoki.runtime._sync import POLL_S
 
 if TYPE_CHECKING:
+    import builtins
     from types import TracebackType
 
     from yaoki.journal import RunRow
@@ -39,7 +39,7 @@ class AsyncRunner(Base):
     Arguments and errors are those of `Runner`.
     """
 
-    async def __aenter__(self) -> AsyncRunner:
+    async def __aenter__(self) -> Self:
         """Open the store and become a worker on it."""
         self._open()
         self._commits = Commits(self.store)
@@ -131,14 +131,14 @@ class AsyncRunner(Base):
             held = list(driver.held)
             await self._let_go(live, driver, task)
             return Returned(held=held, unfinished=True)
-        await self._settle_rest(live, driver)
+        await self._settle_rest(driver)
         if task.cancelled():
             return _cancelled_loop(live)
         error = task.exception()
         if error is not None:
-            stopped = live.halt is not None or live.broken is not None
+            stopped = live.halted or live.broken is not None
             return Returned(error=error, unfinished=stopped and not isinstance(error, Exception))
-        return Returned(value=task.result(), unfinished=live.halt is not None)
+        return Returned(value=task.result(), unfinished=live.halted)
 
     async def _let_go(self, live: Live, driver: AsyncDriver, task: asyncio.Task[Any]) -> None:
         """Settle what was begun, then detach, then cancel the loop; bounded by `drain_s` if it will not end."""
@@ -155,7 +155,7 @@ class AsyncRunner(Base):
             if pending:
                 return
 
-    async def _settle_rest(self, live: Live, driver: AsyncDriver) -> None:
+    async def _settle_rest(self, driver: AsyncDriver) -> None:
         """The loop ended with steps still under way (it did not await them): their attempts settle first."""
         for _ in range(2):
             if driver.attempting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +31,8 @@ from yaoki.runtime._step import Step, action_key
 from yaoki.runtime._tool import Feedback
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from yaoki.runtime._past import Past
 
 __all__ = ["attempt", "decide_for", "hold_of"]

@@ -8,7 +8,7 @@ transaction; those that must be on disk share an fsync (group commit).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from yaoki.errors import JournalError
 
@@ -93,11 +93,10 @@ class Commits:
 
 def _acknowledge(waiters: list[object], error: BaseException | None) -> None:
     for waiter in waiters:
-        assert isinstance(waiter, asyncio.Future)
-        if waiter.done():
+        ack = cast("asyncio.Future[None]", waiter)
+        if ack.done():
             continue
         if error is None:
-            waiter.set_result(None)
+            ack.set_result(None)
         else:
-            failed = error if isinstance(error, JournalError) else JournalError(str(error))
-            waiter.set_exception(failed)
+            ack.set_exception(error if isinstance(error, JournalError) else JournalError(str(error)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -14,6 +13,8 @@ from yaoki.runtime._effects import EffectOf, Suspend
 from yaoki.runtime._live import Halt, Live
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from yaoki.runtime._past import Asked, Past
     from yaoki.runtime._step import Step
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from yaoki.clock import Clock
     from yaoki.journal import Claim, Journal
+    from yaoki.runtime._effects import Suspend
     from yaoki.runtime._held import Held
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._past import Past
@@ -189,13 +190,7 @@ def conclude(live: Live, returned: Returned) -> None:
     if halt is None:
         _park(live, returned.held)
     elif halt.to == "code":
-        _leave(
-            live,
-            State.WAITING,
-            Parked(at=live.now_ms(), state="waiting", waits_for="code", text=halt.text, diff=halt.diff),
-            waits_for="code",
-            note=halt.text,
-        )
+        _wait_for_code(live, halt.text, halt.diff)
     elif halt.to == "drain":
         _leave_pending(live, halt.text)
     else:
@@ -250,50 +245,36 @@ def _end(live: Live, halt: Halt) -> None:
 def _park(live: Live, held: Sequence[Held]) -> None:
     """Every branch has ended or waits: sleep until the earliest time, else wait for somebody."""
     if held and all(one.suspend.waits_for == "replay" for one in held):
-        text = "a step that a timeout had cancelled was asked for, but that timeout was not"
-        _leave(
-            live,
-            State.WAITING,
-            Parked(at=live.now_ms(), state="waiting", waits_for="code", text=text, diff=text),
-            waits_for="code",
-            note=text,
-        )
+        _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
         return
-    times = [one.suspend.until_ms for one in held if one.suspend.waits_for == "time"]
-    others = [one.suspend for one in held if one.suspend.waits_for in ("person", "budget", "signal")]
+    suspends = [one.suspend for one in held]
+    first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal")), None)
+    expiry = min((s.until_ms for s in suspends if s.until_ms), default=0)
+    now_ms = live.now_ms()
+    times = [s for s in suspends if s.waits_for == "time"]
     if times:
-        wake_ms = min(times)
-        text = next(one.suspend.text for one in held if one.suspend.until_ms == wake_ms)
-        _leave(
-            live,
-            State.SLEEPING,
-            Parked(at=live.now_ms(), state="sleeping", waits_for="time", wake_at=wake_ms, text=text),
-            wake_ms=wake_ms,
-            waits_for="time",
-            note=text,
-        )
+        text = _waiting_text(live, first) if first is not None else min(times, key=lambda s: s.until_ms).text
+        parked = Parked(at=now_ms, state="sleeping", waits_for="time", wake_at=expiry, text=text)
+        # A sleeping run that also asks somebody is listed with those who need one.
+        waits_for = first.waits_for if first is not None else "time"
+        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text)
         return
-    first = others[0] if others else None
-    waits_for = first.waits_for if first is not None else "person"
-    expiry = min((one.until_ms for one in others if one.until_ms), default=0)
     text = _waiting_text(live, first) if first is not None else "waits"
-    _leave(
-        live,
-        State.WAITING,
-        Parked(
-            at=live.now_ms(),
-            state="waiting",
-            waits_for=waits_for,
-            wake_at=expiry,
-            text=text,  # type: ignore[arg-type]
-        ),
-        wake_ms=expiry,
-        waits_for=waits_for,
-        note=text,
-    )
+    if first is not None and first.waits_for == "budget":
+        parked = Parked(at=now_ms, state="waiting", waits_for="budget", wake_at=expiry, text=text)
+    elif first is not None and first.waits_for == "signal":
+        parked = Parked(at=now_ms, state="waiting", waits_for="signal", wake_at=expiry, text=text)
+    else:
+        parked = Parked(at=now_ms, state="waiting", waits_for="person", wake_at=expiry, text=text)
+    _leave(live, State.WAITING, parked, wake_ms=expiry, waits_for=parked.waits_for, note=text)
 
 
-def _waiting_text(live: Live, suspend: Any) -> str:
+def _wait_for_code(live: Live, text: str, diff: str) -> None:
+    parked = Parked(at=live.now_ms(), state="waiting", waits_for="code", text=text, diff=diff or text)
+    _leave(live, State.WAITING, parked, waits_for="code", note=text)
+
+
+def _waiting_text(live: Live, suspend: Suspend) -> str:
     asked = live.history.questions.get(suspend.question)
     return asked.question.text if asked is not None else suspend.text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from yaoki.errors import DeclarationError, Passing, StepFailed
@@ -11,6 +10,7 @@ from yaoki.runtime import _context
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable, Sequence
 
     from yaoki.runtime._live import Branch
 

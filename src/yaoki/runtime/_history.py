@@ -148,7 +148,7 @@ class History:
 
     def unfinished(self) -> list[Past]:
         """Return the steps whose last attempt nobody saw the end of, or whose end was a cancel to be decided."""
-        found = []
+        found: list[Past] = []
         for past in self.steps.values():
             last = past.last
             if past.open or (

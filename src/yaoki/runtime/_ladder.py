@@ -7,7 +7,6 @@ outcome, an answer, a decision to carry out? else an attempt. Live and after a c
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,6 +23,8 @@ from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._step import Step, make_step
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from yaoki.runtime._past import Past
 
 __all__ = ["drifted", "ladder"]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.policy import Admission, Budget, admit
-from yaoki.records import Failure, Record
 
 if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.journal import Journal
+    from yaoki.records import Failure, Record
     from yaoki.runtime._history import History
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._tool import Tool
@@ -136,7 +136,8 @@ class Branch:
             where = f"branch {self.path!r}" if self.path else "the loop"
             msg = (
                 f"run {live.name}: {what} was called from another task or thread than {where}'s own; nothing was "
-                "executed. Use run.map or run.call_tools for parallel steps, or `with run.scope(name):` in a task you started."
+                "executed. Use run.map or run.call_tools for parallel steps, or `with run.scope(name):` in a task "
+                "you started."
             )
             raise OutsideBranch(msg)
 
@@ -155,7 +156,7 @@ class Live:
     limits: Limits
     clock: Clock
     driver: Driver
-    asked: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set[str])
     halt: Halt | None = None
     detached: bool = False
     stopping: bool = False
@@ -184,6 +185,11 @@ class Live:
         for top_up in self.history.top_ups:
             budget = budget.topped_up(top_up.add)
         return budget
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing new may begin in this residency."""
+        return self.halt is not None
 
     def now_ms(self) -> int:
         """Return the clock's milliseconds."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -19,6 +18,8 @@ from yaoki.runtime._tool import BoundTool, Tool
 from yaoki.runtime._toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
     from yaoki.runtime._run import AsyncRun, Run
 
 __all__ = ["Bound", "Loop", "loop"]
@@ -118,7 +119,7 @@ class Loop(Generic[P, R]):
         """Return the loop with clients and secrets for its `Local` parameters filled in."""
         unknown = values.keys() - self.params.local
         if unknown:
-            msg = f"loop {self.name}: {sorted(unknown)[0]!r} is no Local parameter of it"
+            msg = f"loop {self.name}: {min(unknown)!r} is no Local parameter of it"
             raise DeclarationError(msg)
         made = Loop[P, R](
             self.fn, budget=self.budget, crashes_max=self.crashes_max, name=self.name, locals_={**self.locals, **values}
@@ -134,13 +135,10 @@ class Loop(Generic[P, R]):
         """Return the tools its function's module and closure name: those it can be seen to use."""
         found: dict[str, Tool[Any, Any]] = {}
         names = set(self.fn.__code__.co_names) | set(self.fn.__code__.co_freevars)
-        space = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
-        pool = [value for key, value in space.items() if key in names or isinstance(value, Tool | Toolbox)]
-        for value in pool:
-            listed = value.tools if isinstance(value, Toolbox) else [value]
-            for one in listed:
-                tool = one.tool if isinstance(one, BoundTool) else one
-                if isinstance(tool, Tool):
+        space: dict[str, object] = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
+        for key, value in space.items():
+            if key in names or isinstance(value, Tool | Toolbox):
+                for tool in _tools_in(value):
                     found.setdefault(tool.name, tool)
         return list(found.values())
 
@@ -152,7 +150,7 @@ class Loop(Generic[P, R]):
             DeclarationError: Something that cannot work, now that every annotation can be resolved.
         """
         notes: list[str] = []
-        undeclared = []
+        undeclared: list[str] = []
         for tool in self.tools():
             tool.codec  # noqa: B018 - resolves the annotation, or raises
             if tool.undeclared:
@@ -226,4 +224,19 @@ def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
     """
     if fn is not None:
         return Loop[Any, Any](fn)
-    return lambda fn: cast("Loop[Any, Any]", Loop[Any, Any](fn, **policy))
+
+    def decorate(fn: Callable[..., Any]) -> Loop[Any, Any]:
+        return Loop(fn, **policy)
+
+    return decorate
+
+
+def _tools_in(value: object) -> list[Tool[Any, Any]]:
+    """Return the tools a global names: one, or a toolbox of them."""
+    listed: Sequence[object] = value.tools if isinstance(value, Toolbox) else [value]
+    found: list[Tool[Any, Any]] = []
+    for one in listed:
+        plain = one.tool if isinstance(one, BoundTool) else one
+        if isinstance(plain, Tool):
+            found.append(plain)
+    return found

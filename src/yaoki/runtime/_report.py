@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yaoki.records import ABSENT, Executed, State
-from yaoki.runtime._history import History
 from yaoki.runtime._receipt import Ask, Receipt
 
 if TYPE_CHECKING:
     from yaoki.journal import RunRow
     from yaoki.policy import Budget
+    from yaoki.runtime._history import History
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._past import Asked
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from yaoki.policy import Retry
 from yaoki.records import Effect
@@ -13,6 +12,7 @@ from yaoki.runtime._alone import Pause, Plan, recover
 from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async, wait_sync
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
     from types import TracebackType
 
 __all__ = ["Attempt", "retry"]
@@ -30,7 +30,7 @@ class Attempt:
         self.error: BaseException | None = None
         self.keep = True
 
-    def __enter__(self) -> Attempt:
+    def __enter__(self) -> Self:
         """Enter the attempt."""
         return self
 
@@ -61,11 +61,15 @@ class _Retry:
 
         Args:
             fn: The function; or a `Retry`, to decorate with that policy.
-            on: Exceptions that can heal, by your word; any other is raised at once. By default the failure is classified.
+            on: Exceptions that can heal, by your word; any other is raised at once. By default each is classified.
         """
         if fn is None or isinstance(fn, Retry):
             policy = fn or Retry()
-            return lambda function: _wrap(function, policy, on)
+
+            def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+                return _wrap(function, policy, on)
+
+            return decorate
         return _wrap(fn, Retry(), on)
 
     def attempts(self, policy: Retry | None = None, *, on: On | None = None, name: str = "block") -> Iterator[Attempt]:
@@ -177,7 +181,8 @@ def _wrap_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         if items is None:
             return item
         yield item
-        return (yield from items)
+        rest: Any = yield from items
+        return rest
 
     return call
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
@@ -24,6 +24,7 @@ from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult, resul
 from yaoki.runtime._turns import AsyncTurns, Turns
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Sequence
     from uuid import UUID
 
     from yaoki.records import Failure
@@ -97,7 +98,7 @@ class _Base:
         self._once("spend", lambda at: Spend(at=at, calls=calls, tokens=tokens, cost_usd=cost_usd))
 
     @contextmanager
-    def scope(self, name: str) -> Iterator[None]:
+    def scope(self, name: str) -> Generator[None]:
         """
         Name a branch for the steps inside; in a task you started, the only way to call steps.
 
@@ -255,7 +256,7 @@ class Run(_Base):
         branch = self._place("map")
         listed = list(items)
         names = map_names(branch, listed, key)
-        outcomes = fan_sync(branch, names, [lambda item=item: fn(item) for item in listed], limit)
+        outcomes = fan_sync(branch, names, [partial(fn, item) for item in listed], limit)
         return [_settled(outcome) for outcome in outcomes]
 
     def call_tools(self, tools: Toolbox, calls: Sequence[ToolCall], *, limit: int = 16) -> list[ToolResult]:
@@ -281,7 +282,7 @@ class Run(_Base):
         keys = self._call_keys(calls)
         name = branch_names(branch, "call")
         names = [f"{name}[{key}]" for key in keys]
-        outcomes = fan_sync(branch, names, [lambda c=call: self._one(tools, c) for call in calls], limit)
+        outcomes = fan_sync(branch, names, [partial(self._one, tools, call) for call in calls], limit)
         return [_result(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
 
     def _one(self, tools: Toolbox, call: ToolCall) -> object:
@@ -325,7 +326,7 @@ class AsyncRun(_Base):
         """
         Bound a block: `async with run.timeout(60):`. What is under way is cancelled, and TimeoutError raised.
 
-        A replay raises it at the same point; a bare `asyncio.timeout` around steps cannot be replayed and parks the run.
+        A replay raises it at the same point; a bare `asyncio.timeout` around steps cannot be, and parks the run.
         """
         branch, key = self._timeout_key(seconds)
         return AsyncTimeout(branch, key, seconds)
@@ -364,7 +365,7 @@ class AsyncRun(_Base):
         branch = self._place("map")
         listed = list(items)
         names = map_names(branch, listed, key)
-        outcomes = await fan_async(branch, names, [lambda item=item: fn(item) for item in listed], limit)
+        outcomes = await fan_async(branch, names, [partial(fn, item) for item in listed], limit)
         return [_settled(outcome) for outcome in outcomes]
 
     async def call_tools(self, tools: Toolbox, calls: Sequence[ToolCall], *, limit: int = 16) -> list[ToolResult]:
@@ -390,7 +391,7 @@ class AsyncRun(_Base):
         keys = self._call_keys(calls)
         name = branch_names(branch, "call")
         names = [f"{name}[{key}]" for key in keys]
-        thunks = [lambda c=call: self._one(tools, c) for call in calls]
+        thunks = [partial(self._one, tools, call) for call in calls]
         outcomes = await fan_async(branch, names, thunks, limit)
         return [_result(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from yaoki.clock import Clock, SystemClock
 from yaoki.errors import DeclarationError, InputMismatch, OutsideBranch, Passing
@@ -22,6 +21,7 @@ from yaoki.runtime._verbs import Verbs
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
+    import builtins
     from types import TracebackType
 
     from yaoki.journal import RunRow
@@ -82,7 +82,8 @@ class Base:
     def store(self) -> Journal:
         """The open journal."""
         if self._journal is None:
-            msg = f"{type(self).__name__} is not open; use it as a context manager: with {type(self).__name__}(…) as runner:"
+            name = type(self).__name__
+            msg = f"{name} is not open; use it as a context manager: with {name}(…) as runner:"
             raise DeclarationError(msg)
         return self._journal
 
@@ -157,7 +158,7 @@ class Runner(Base):
         StoreRefused, StoreCorrupt, JournalError: The store cannot be opened; nothing was changed.
     """
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> Self:
         """Open the store and become a worker on it."""
         self._open()
         return self
@@ -237,7 +238,7 @@ class Runner(Base):
         try:
             value = bound.loop.fn(Run(live, restart_at_checkpoint=self._restart), **bound.values)
         except Passing as signal:
-            if live.halt is None and not driver.held:
+            if not live.halted and not driver.held:
                 return Returned(error=signal)
             return Returned(held=driver.held, unfinished=True)
         except BaseException as error:  # noqa: BLE001 - every end is recorded by `conclude`

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import typing
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
 from yaoki.errors import DeclarationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sized
 
 __all__ = ["INJECTED", "Local", "Parameters", "hints_of", "show_call"]
 
@@ -75,7 +75,7 @@ class Parameters:
         unknown = self.injected - _INJECTABLE
         if unknown:
             msg = (
-                f"{name}: nothing is injected as {sorted(unknown)[0]!r}; "
+                f"{name}: nothing is injected as {min(unknown)!r}; "
                 f"injected parameters are {', '.join(sorted(_INJECTABLE))}"
             )
             raise DeclarationError(msg)
@@ -99,9 +99,7 @@ class Parameters:
         """
         if self._odd or len(args) > len(self._positional):
             return self._bind_slowly(args, kwargs)
-        values = dict(self._defaults)
-        for name, value in zip(self._positional, args, strict=False):
-            values[name] = value
+        values = {**self._defaults, **dict(zip(self._positional, args, strict=False))}
         if kwargs:
             if not self._names.issuperset(kwargs) or not kwargs.keys().isdisjoint(self._positional[: len(args)]):
                 return self._bind_slowly(args, kwargs)
@@ -114,7 +112,7 @@ class Parameters:
         """Bind as `inspect` does, for its error messages and for odd signatures."""
         sent = self.injected.intersection(kwargs)
         if sent:
-            msg = f"{self.name}() fills in {sorted(sent)[0]!r} itself; leave it out of the call"
+            msg = f"{self.name}() fills in {min(sent)!r} itself; leave it out of the call"
             raise TypeError(msg)
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -149,5 +147,6 @@ def _show(value: object) -> str:
     if value is None or kind is bool:
         return {None: "null", True: "true", False: "false"}[value]  # type: ignore[index]
     if isinstance(value, list | tuple | set | frozenset | dict):
-        return f"{{{len(value)} keys}}" if isinstance(value, dict) else f"[{len(value)} items]"
+        size = len(cast("Sized", value))
+        return f"{{{size} keys}}" if isinstance(value, dict) else f"[{size} items]"
     return f"{kind.__name__}(…)"

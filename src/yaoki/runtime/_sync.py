@@ -89,6 +89,8 @@ def call_plainly(call: Call) -> object:
 class SyncDriver:
     """Drives one run's steps in the threads that call them; `held` says what they wait for once parked."""
 
+    live: Live
+
     def __init__(self) -> None:
         self.held: list[Held] = []
         self._looked_s = 0.0

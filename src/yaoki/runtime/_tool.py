@@ -22,14 +22,14 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 T = TypeVar("T")
-V = TypeVar("V", covariant=True)
+V_co = TypeVar("V_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Happened(Generic[V]):
+class Happened(Generic[V_co]):
     """A check's verdict: the action happened, and this is its result."""
 
-    value: V
+    value: V_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Tool(Generic[P, R]):
         skip: int | None = None,
     ) -> None:
         self.fn = fn
-        self.name = name or getattr(fn, "__name__", "tool")
+        self.name: str = name or str(getattr(fn, "__name__", "tool"))
         _refuse_shapes(fn, self.name)
         self.is_async = inspect.iscoroutinefunction(fn)
         self.is_method = _looks_like_method(fn) if skip is None else False
@@ -120,7 +120,7 @@ class Tool(Generic[P, R]):
         self._codec: Codec | None = None
         self._refuse_contradictions()
         self._codec = self._resolve_codec(final=False)
-        functools.update_wrapper(self, fn)  # type: ignore[arg-type]
+        functools.update_wrapper(self, fn)
         self.__signature__ = self.params.signature
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -162,7 +162,7 @@ class Tool(Generic[P, R]):
         if isinstance(self.effect, Effect):
             return self.effect
         resolved = self.effect(**values)
-        if not isinstance(resolved, Effect):
+        if not isinstance(cast("object", resolved), Effect):
             msg = f"tool {self.name}: effect= returned {resolved!r}; it must return an Effect"
             raise DeclarationError(msg)
         return resolved
@@ -208,7 +208,10 @@ class Tool(Generic[P, R]):
             msg = f"tool {self.name} is CHECKED but has no check=. Give one, or declare another effect."
             raise DeclarationError(msg)
         if self.check is not None and isinstance(self.effect, Effect) and self.effect is not Effect.CHECKED:
-            msg = f"tool {self.name} has check= and effect={self.effect.name}. With a check it is CHECKED: leave effect out."
+            msg = (
+                f"tool {self.name} has check= and effect={self.effect.name}. "
+                "With a check it is CHECKED: leave effect out."
+            )
             raise DeclarationError(msg)
         if self.is_method and self.key_of is None and self.effect not in (Effect.READ_ONLY, Effect.IDEMPOTENT):
             return
@@ -305,7 +308,11 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
     """
     if fn is not None:
         return Tool(fn)
-    return lambda fn: Tool(fn, **policy)
+
+    def decorate(fn: Callable[..., Any]) -> Tool[..., Any]:
+        return Tool(fn, **policy)
+
+    return decorate
 
 
 def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
@@ -358,8 +365,12 @@ def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> objec
     if isinstance(verdict, Happened):
         import msgspec
 
-        return {"happened": msgspec.json.decode(owner.codec.encode(verdict.value))}
-    msg = f"check={name} of tool {owner.name} returned {type(verdict).__name__}; it must return Happened(value) or NotHappened()"
+        happened = cast("Happened[object]", verdict)
+        return {"happened": msgspec.json.decode(owner.codec.encode(happened.value))}
+    msg = (
+        f"check={name} of tool {owner.name} returned {type(verdict).__name__}; "
+        "it must return Happened(value) or NotHappened()"
+    )
     raise TypeError(msg)
 
 

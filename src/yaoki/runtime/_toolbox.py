@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -59,11 +59,14 @@ class Toolbox:
     def __init__(self, *tools: Tool[Any, Any] | BoundTool) -> None:
         self._by_name: dict[str, Tool[Any, Any] | BoundTool] = {}
         for one in tools:
-            if not isinstance(one, Tool | BoundTool):
+            if not isinstance(cast("object", one), Tool | BoundTool):
                 msg = f"Toolbox: {one!r} is no tool; decorate it with @tool"
                 raise DeclarationError(msg)
             if one.name in self._by_name:
-                msg = f"Toolbox: two tools are named {one.name!r}; give one another name=, since a model tells them apart by it"
+                msg = (
+                    f"Toolbox: two tools are named {one.name!r}; give one another name=, "
+                    "since a model tells them apart by it"
+                )
                 raise DeclarationError(msg)
             self._by_name[one.name] = one
 
@@ -115,7 +118,7 @@ def _arguments(tool: Tool[Any, Any], args: object) -> dict[str, Any]:
     shown = tool.params.signature.parameters
     hints = hints_of(tool.fn) or {}
     values: dict[str, Any] = {}
-    for name, value in args.items():
+    for name, value in cast("dict[str, Any]", args).items():
         if name not in shown or name in tool.params.local:
             known = ", ".join(n for n in shown if n not in tool.params.local)
             text = f"{tool.name} takes no argument {name!r}; it takes: {known or 'none'}"

@@ -96,7 +96,8 @@ class TurnsCore(Generic[S]):
             msg = f"run {live.name}: the state's type changed to {type(state).__name__}"
             raise StateError(msg)
         data = self._encode(state)
-        self._next = self._decode(data) if self._restart else state
+        following: Any = self._decode(data) if self._restart else state
+        self._next = following
         self._done = self._turn
         return Checkpoint(at=live.now_ms(), turn=self._turn, state=Raw(data))
 
@@ -112,6 +113,10 @@ class TurnsCore(Generic[S]):
         """Forget what the checkpoint made history."""
         prefix = self._live.prefix
         self._live.asked = {key for key in self._live.asked if not key.startswith(prefix)}
+
+    def count(self) -> int:
+        """Return how many references to the state there are, this object's own included."""
+        return sys.getrefcount(self._state)
 
     def _leave_prelude(self) -> None:
         if self._live.main.active or self._live.open_ops:
@@ -136,7 +141,7 @@ class TurnsCore(Generic[S]):
 def park_unasked(live: Live, keys: list[str], where: str) -> None:
     """Recorded steps that the code no longer asks for: park the run with a diff."""
     shown = keys[:10]
-    lines = []
+    lines: list[str] = []
     for key in shown:
         past = live.history.steps.get(key)
         lines.append(f"- recorded: {past.call if past is not None and past.call else key}")
@@ -149,15 +154,16 @@ def park_unasked(live: Live, keys: list[str], where: str) -> None:
 def _refuse_immutable(name: str, default: object) -> None:
     config = getattr(type(default), "__struct_config__", None)
     parameters = getattr(type(default), "__dataclass_params__", None)
-    model = getattr(type(default), "model_config", None)
+    model: dict[str, Any] = getattr(type(default), "model_config", None) or {}
+    name_of = type(default).__name__
     frozen = (
         (config is not None and config.frozen)
         or (parameters is not None and parameters.frozen)
-        or (isinstance(model, dict) and bool(model.get("frozen")))
+        or bool(model.get("frozen"))
     )
     if isinstance(default, _IMMUTABLE) or frozen:
         msg = (
-            f"run {name}: run.turns needs a state that is changed in place; {type(default).__name__} is immutable. "
+            f"run {name}: run.turns needs a state that is changed in place; {name_of} is immutable. "
             "Use a dataclass, a msgspec Struct, a pydantic model, a list or a dict."
         )
         raise StateError(msg)
@@ -178,7 +184,7 @@ def _references(core: TurnsCore[Any]) -> int:
     The loop variable is one. None left means that it was rebound, so the changes sit in an object nobody
     will save. Our own are subtracted as a probe of the same shape counts them.
     """
-    return sys.getrefcount(core._state) - _OWN_REFERENCES  # noqa: SLF001 - one noun in two classes
+    return core.count() - _OWN_REFERENCES
 
 
 class _Probe:

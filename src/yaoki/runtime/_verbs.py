@@ -72,7 +72,7 @@ class Verbs:
         asked = _pick(run_id, History.of(self._journal.load(row.id)), ask)
         record = Answer(at=now_ms, question=asked.question.id, verdict=verdict, value=data, by=by)  # type: ignore[arg-type]
 
-        def guard(entries: list[Entry]) -> None:  # type: ignore[valid-type]
+        def guard(entries: list[Entry]) -> None:
             _refuse(run_id, _pick(run_id, History.of(entries), asked.question.id), record, now_ms)
 
         self._journal.post(row.id, record, guard=guard)

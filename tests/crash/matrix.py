@@ -1,0 +1,213 @@
+"""
+Interrupt a run at its 1st, 2nd, 3rd … point until it finishes, and hold the end against an undisturbed run.
+
+A simulated death copies the store, its `-wal` included, as it stands at that moment, and stops everything
+the process does from there on. The next process opens the copy. So no line of shutdown code can help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.crash.shapes import BY_COUNT, bound
+from tests.crash.world import STAGE, Points, SimulatedCrash, World
+from yaoki import AsyncRunner, Receipt, Runner
+from yaoki.journal import Journal
+from yaoki.records import Begin, State
+from yaoki.testing import no_waits
+
+__all__ = ["Case", "Ending", "answer_truthfully", "check_ending", "run_to_its_end", "watch"]
+
+RUN = "run-1"
+RESIDENCIES_MOST = 300
+HOOKED = ("create", "claim", "append", "append_batch", "leave", "sync")
+
+
+@dataclass(frozen=True)
+class Case:
+    shape: str
+    is_async: bool
+    restart: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.shape}-{'async' if self.is_async else 'sync'}{'-restart' if self.restart else ''}"
+
+
+@dataclass
+class Ending:
+    receipt: Receipt
+    world: World
+    begun: int
+    crashes: int
+    last_points: int
+    where: list[str]
+
+
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def watch(journal: Journal, points: Points) -> None:
+    """Make each write of a journal a place to die: before it, and after it."""
+    for name in HOOKED:
+        setattr(journal, name, _watched(getattr(journal, name), name, points))
+    asked = journal.sync_async
+
+    def sync_async(waiter: object) -> None:
+        points.reach("sync asked")
+        asked(waiter)
+
+    journal.sync_async = sync_async  # type: ignore[method-assign]
+
+
+def _watched(method, name: str, points: Points):
+    def watched(*args, **kwargs):
+        points.reach(f"before {name}")
+        value = method(*args, **kwargs)
+        points.reach(f"after {name}")
+        return value
+
+    return watched
+
+
+class _Store:
+    """A store, and the copy of it that a death leaves behind."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.number = 0
+        self.journal: Journal | None = None
+        self.path.parent.mkdir(parents=True)
+
+    @property
+    def path(self) -> Path:
+        return self.directory / f"life-{self.number}" / "s.db"
+
+    def die(self) -> None:
+        old = self.path
+        self.number += 1
+        self.path.parent.mkdir(parents=True)
+        assert self.journal is not None
+        with self.journal._lock:
+            for name in ("s.db", "s.db-wal"):
+                shutil.copyfile(old.with_name(name), self.path.with_name(name))
+
+
+def reside(case: Case, store: _Store, points: Points) -> Receipt | None:
+    """One process's life with the run: its receipt, or None if it died."""
+    STAGE.points = points
+    try:
+        receipt = asyncio.run(_reside_async(case, store, points)) if case.is_async else _reside(case, store, points)
+    except SimulatedCrash:
+        return None
+    except BaseException:
+        if points.dead:
+            return None
+        raise
+    return None if points.dead else receipt
+
+
+def _reside(case: Case, store: _Store, points: Points) -> Receipt:
+    with Runner(url_of(store.path), restart_at_checkpoint=case.restart, drain_s=0.05) as runner:
+        _prepare(runner.store, store, points)
+        return runner.run(bound(case.shape, is_async=False), run_id=RUN)
+
+
+async def _reside_async(case: Case, store: _Store, points: Points) -> Receipt:
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the dead complain to nobody
+    async with AsyncRunner(url_of(store.path), restart_at_checkpoint=case.restart, drain_s=0.05) as runner:
+        _prepare(runner.store, store, points)
+        return await runner.run(bound(case.shape, is_async=True), run_id=RUN)
+
+
+def _prepare(journal: Journal, store: _Store, points: Points) -> None:
+    journal._barrier._sync = lambda fd: None  # power is not what is lost here
+    store.journal = journal
+    watch(journal, points)
+
+
+def answer_truthfully(url: str, run_id: str, receipt: Receipt, world: World) -> None:
+    """Answer each open question as somebody would who looked into the receiving systems."""
+    with Runner.verbs(url) as runner:
+        keys = {key: record.key for _, key, record in runner.journal(run_id) if isinstance(record, Begin)}
+        for ask in receipt.asks:
+            if ask.verdict:
+                continue
+            assert ask.why == "doubt", ask
+            tool = re.split(r"\W", ask.call, maxsplit=1)[0]
+            key = ask.call.split('"')[1] if tool == "mail" else keys[ask.step]
+            happened, value = world.result(tool, key)
+            if happened:
+                runner.answer(run_id, ask.id, "happened", value)
+            else:
+                runner.answer(run_id, ask.id, "not-happened")
+
+
+def run_to_its_end(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
+    """Run, dying at the next of `kills` (0: never) in each life, and answering what is asked, until the run is final."""
+    world = STAGE.world = World()
+    store = _Store(directory)
+    crashes, where = 0, []
+    with no_waits(), contextlib.closing(_Lives(kills)) as lives:
+        for _ in range(RESIDENCIES_MOST):
+            points = Points(lives.next(), store.die)
+            receipt = reside(case, store, points)
+            if receipt is None:
+                crashes += 1
+                where.append(points.where)
+                continue
+            if receipt.status.final:
+                return _ending(store, receipt, world, crashes, points, where)
+            assert (receipt.status, receipt.waits_for) == (State.WAITING, "person"), (receipt.text, receipt.diff, where)
+            answer_truthfully(url_of(store.path), RUN, receipt, world)
+    raise AssertionError(f"{case}: not final after {RESIDENCIES_MOST} lives; died at {where}")
+
+
+class _Lives:
+    def __init__(self, kills: Iterator[int]) -> None:
+        self._kills = kills
+
+    def next(self) -> int:
+        return next(self._kills, 0)
+
+    def close(self) -> None:
+        """Nothing to close; reads well above."""
+
+
+def _ending(store: _Store, receipt: Receipt, world: World, crashes: int, points: Points, where: list[str]) -> Ending:
+    with Runner.verbs(url_of(store.path)) as runner:
+        begun = sum(1 for _, key, record in runner.journal(RUN) if isinstance(record, Begin))
+    return Ending(receipt, world, begun, crashes, points.count, where)
+
+
+def effects(case: Case, world: World) -> Counter:
+    done = world.done()
+    if case.shape not in BY_COUNT:
+        return done
+    return Counter({tool: n for tool, n in Counter(tool for tool, _ in done).items()})
+
+
+def check_ending(case: Case, ending: Ending, undisturbed: Ending) -> None:
+    """The same value, the same effects by key, none twice; spent what was begun, never more than the budget."""
+    receipt, world, where = ending.receipt, ending.world, ending.where
+    assert receipt.status is undisturbed.receipt.status, (where, receipt.text, receipt.failure)
+    done = world.done()
+    assert not [effect for effect, times in done.items() if times > 1], (where, done)
+    if case.shape == "few_calls":  # what a dead process had begun stays spent, so fewer calls are left
+        assert set(done) <= set(undisturbed.world.done()), where
+    else:
+        assert (receipt.value, receipt.partial) == (undisturbed.receipt.value, undisturbed.receipt.partial), where
+        assert effects(case, world) == effects(case, undisturbed.world), where
+    reported = 2 if case.shape == "recorded" else 0
+    assert receipt.spent.calls == ending.begun + reported, where
+    assert world.calls <= ending.begun, where
+    assert receipt.spent.calls <= receipt.budget["calls"], where
+    assert receipt.spent.retries <= receipt.budget["retries"], where
+    assert not [ask for ask in receipt.asks if not ask.verdict], where

@@ -1,0 +1,241 @@
+"""Loops of every shape, each as a plain and as an async function, and what their budgets allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.crash.tools import ASYNC, SYNC
+from yaoki import AsyncRun, Budget, Run, Toolbox, ToolCall, loop
+from yaoki.runtime import Bound
+
+__all__ = ["BY_COUNT", "SHAPES", "TURNING", "bound"]
+
+CALLS = Budget(calls=400, retries=300)
+TURNS = Budget(calls=400, retries=300, turns=10)
+TWO_TURNS = Budget(calls=400, retries=300, turns=2)
+FEW_CALLS = Budget(calls=3, retries=300, on_empty="cap")
+
+
+@dataclass
+class Chat:
+    lines: list[str] = field(default_factory=list)
+
+
+@loop(budget=CALLS, name="straight")
+def straight(run: Run) -> list[str]:
+    t = SYNC
+    return [t.look("a"), t.put("a"), t.charge("a"), t.mail("a"), t.note("a"), t.charge("a"), t.note("b")]
+
+
+@loop(budget=CALLS, name="straight")
+async def straight_async(run: AsyncRun) -> list[str]:
+    t = ASYNC
+    first = [await t.look("a"), await t.put("a"), await t.charge("a"), await t.mail("a")]
+    return [*first, await t.note("a"), await t.charge("a"), await t.note("b")]
+
+
+def asked_for(turn: int) -> list[ToolCall]:
+    return [
+        ToolCall("call_0", "charge", {"what": f"t{turn}"}),
+        ToolCall("call_0", "mail", {"what": f"t{turn}"}),
+        ToolCall("call_1", "note", {"what": f"t{turn}"}),
+        ToolCall("call_2", "unknown", {}),
+    ]
+
+
+SYNC_BOX = Toolbox(SYNC.charge, SYNC.mail, SYNC.note)
+ASYNC_BOX = Toolbox(ASYNC.charge, ASYNC.mail, ASYNC.note)
+
+
+@loop(budget=TURNS, name="turns")
+def turns(run: Run) -> list[str]:
+    start = SYNC.look("prelude")
+    for chat in run.turns(Chat()):
+        chat.lines.append(SYNC.look(f"t{len(chat.lines)}"))
+        if len(chat.lines) > 4:
+            return [start, *chat.lines]
+        chat.lines += [result.text for result in run.call_tools(SYNC_BOX, asked_for(len(chat.lines)))][:1]
+    return []
+
+
+@loop(budget=TURNS, name="turns")
+async def turns_async(run: AsyncRun) -> list[str]:
+    start = await ASYNC.look("prelude")
+    async for chat in run.turns(Chat()):
+        chat.lines.append(await ASYNC.look(f"t{len(chat.lines)}"))
+        if len(chat.lines) > 4:
+            return [start, *chat.lines]
+        chat.lines += [r.text for r in await run.call_tools(ASYNC_BOX, asked_for(len(chat.lines)))][:1]
+    return []
+
+
+@loop(budget=TWO_TURNS, name="capped")
+def capped(run: Run) -> int:
+    seen = 0
+    for lines in run.turns([""]):
+        seen = len(lines)
+        lines.append(SYNC.charge("same"))
+    return seen
+
+
+@loop(budget=TWO_TURNS, name="capped")
+async def capped_async(run: AsyncRun) -> int:
+    seen = 0
+    async for lines in run.turns([""]):
+        seen = len(lines)
+        lines.append(await ASYNC.charge("same"))
+    return seen
+
+
+@loop(budget=FEW_CALLS, name="few_calls")
+def few_calls(run: Run) -> list[str]:
+    return [SYNC.put(f"{n}") for n in range(6)]
+
+
+@loop(budget=FEW_CALLS, name="few_calls")
+async def few_calls_async(run: AsyncRun) -> list[str]:
+    return [await ASYNC.put(f"{n}") for n in range(6)]
+
+
+@loop(budget=CALLS, name="fan")
+def fan(run: Run) -> list[str]:
+    def one(name: str) -> str:
+        return SYNC.look(name) + SYNC.charge("equal") + SYNC.note(name)
+
+    return [s.value for s in run.map(one, ["x", "y", "z"], limit=2)]
+
+
+@loop(budget=CALLS, name="fan")
+async def fan_async(run: AsyncRun) -> list[str]:
+    async def one(name: str) -> str:
+        return await ASYNC.look(name) + await ASYNC.charge("equal") + await ASYNC.note(name)
+
+    return [s.value for s in await run.map(one, ["x", "y", "z"], limit=2)]
+
+
+@loop(budget=CALLS, name="nested")
+def nested(run: Run) -> list[list[str]]:
+    def inner(name: str) -> list[str]:
+        return [s.value for s in run.map(lambda n: SYNC.note(f"{name}{n}"), [1, 2], limit=1)]
+
+    return [s.value for s in run.map(inner, ["x", "y"], key=str, limit=2)]
+
+
+@loop(budget=CALLS, name="nested")
+async def nested_async(run: AsyncRun) -> list[list[str]]:
+    async def note(name: str) -> str:
+        return await ASYNC.note(name)
+
+    async def inner(name: str) -> list[str]:
+        return [s.value for s in await run.map(note, [f"{name}1", f"{name}2"], limit=1)]
+
+    return [s.value for s in await run.map(inner, ["x", "y"], key=str, limit=2)]
+
+
+@loop(budget=CALLS, name="healing")
+def healing(run: Run) -> list[str]:
+    return [SYNC.shaky_look("a"), SYNC.shaky_charge("a"), SYNC.shaky_charge("a")]
+
+
+@loop(budget=CALLS, name="healing")
+async def healing_async(run: AsyncRun) -> list[str]:
+    return [await ASYNC.shaky_look("a"), await ASYNC.shaky_charge("a"), await ASYNC.shaky_charge("a")]
+
+
+@loop(budget=CALLS, name="repair")
+def repair(run: Run) -> list[str]:
+    return [SYNC.draft("a"), SYNC.note("a")]
+
+
+@loop(budget=CALLS, name="repair")
+async def repair_async(run: AsyncRun) -> list[str]:
+    return [await ASYNC.draft("a"), await ASYNC.note("a")]
+
+
+@loop(budget=CALLS, name="sleeps")
+def sleeps(run: Run) -> list[str]:
+    first = SYNC.note("a")
+    run.sleep(0.003)
+    second = SYNC.charge("a")
+    run.sleep(90)
+    return [first, second]
+
+
+@loop(budget=CALLS, name="sleeps")
+async def sleeps_async(run: AsyncRun) -> list[str]:
+    first = await ASYNC.note("a")
+    await run.sleep(0.003)
+    second = await ASYNC.charge("a")
+    await run.sleep(90)
+    return [first, second]
+
+
+@loop(budget=CALLS, name="timeouts")
+def timeouts(run: Run) -> list[str]:
+    with run.timeout(600):
+        first = SYNC.note("a")
+    try:
+        with run.timeout(1e-3):
+            while True:
+                SYNC.look("until time is up")
+    except TimeoutError:
+        second = "time was up"
+    return [first, second, SYNC.charge("a")]
+
+
+@loop(budget=CALLS, name="timeouts")
+async def timeouts_async(run: AsyncRun) -> list[str]:
+    async with run.timeout(600):
+        first = await ASYNC.note("a")
+    try:
+        async with run.timeout(1e-3):
+            while True:
+                await ASYNC.look("until time is up")
+    except TimeoutError:
+        second = "time was up"
+    return [first, second, await ASYNC.charge("a")]
+
+
+@loop(budget=CALLS, name="recorded")
+def recorded(run: Run) -> bool:
+    name = f"{run.uuid()} {run.now()} {run.random()}"
+    run.gap("nothing much")
+    run.spend(calls=2)
+    first = SYNC.charge(name)
+    second = SYNC.note(f"{name} {run.remaining['calls']}")
+    return first == f"charged {name}" and second.startswith(f"noted {name}")
+
+
+@loop(budget=CALLS, name="recorded")
+async def recorded_async(run: AsyncRun) -> bool:
+    name = f"{run.uuid()} {run.now()} {run.random()}"
+    run.gap("nothing much")
+    run.spend(calls=2)
+    first = await ASYNC.charge(name)
+    second = await ASYNC.note(f"{name} {run.remaining['calls']}")
+    return first == f"charged {name}" and second.startswith(f"noted {name}")
+
+
+SHAPES = {
+    "straight": (straight, straight_async),
+    "turns": (turns, turns_async),
+    "capped": (capped, capped_async),
+    "few_calls": (few_calls, few_calls_async),
+    "fan": (fan, fan_async),
+    "nested": (nested, nested_async),
+    "healing": (healing, healing_async),
+    "repair": (repair, repair_async),
+    "sleeps": (sleeps, sleeps_async),
+    "timeouts": (timeouts, timeouts_async),
+    "recorded": (recorded, recorded_async),
+}
+
+TURNING = ("turns", "capped")
+"""Those with turns, which can be restarted at a checkpoint."""
+
+BY_COUNT = ("recorded",)
+"""Those whose arguments differ from run to run: their effects are compared by tool and number, not by key."""
+
+
+def bound(shape: str, *, is_async: bool) -> Bound:
+    return SHAPES[shape][is_async].bind()
