@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -15,11 +13,8 @@ import pytest
 import requests
 import urllib3
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from wild_server import closed_port, serving  # noqa: E402
-
-from yaoki.classify import Executed, Failure, FailureKind, classify, is_control_flow  # noqa: E402
+from tests.classify.wild_server import closed_port, serving
+from yaoki.classify import Executed, Failure, FailureKind, classify, is_control_flow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,13 +66,12 @@ def by_urllib(url: str) -> object:
 
 
 CLIENTS = [by_httpx, by_httpx_async, by_requests, by_urllib3, by_aiohttp, by_urllib]
-Client = "Callable[[str], object]"
 
 
 def failure_of(call: Callable[[str], object], url: str) -> Failure:
     try:
         found = call(url)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what is tested
+    except Exception as error:
         assert not is_control_flow(error)
         return classify(error, now_ms=0)
     assert isinstance(found, Failure), f"{url} did not fail"
@@ -225,6 +219,32 @@ def test_an_undecodable_body_came_from_a_server_that_may_have_acted(wild: str, c
 def test_a_url_that_is_none_is_a_bug_and_sent_nothing(call: Any, url: str) -> None:
     failure = failure_of(call, url)
     assert (failure.kind, failure.executed) == (K.PROGRAMMING, NO), failure
+
+
+def following(call: Any) -> Any:
+    """Make the client follow redirects where it does not by itself."""
+
+    def by_httpx_following(url: str) -> object:
+        with httpx.Client(timeout=TIMEOUT_S, trust_env=False, follow_redirects=True) as client:
+            return client.post(url, content=b"x").raise_for_status()
+
+    return by_httpx_following if call is by_httpx else call
+
+
+@pytest.mark.parametrize(
+    "call", [by_httpx, by_requests, by_urllib3, by_aiohttp, by_urllib], ids=lambda call: call.__name__
+)
+def test_a_failure_after_a_redirect_says_nothing_of_the_first_request(wild: str, call: Any) -> None:
+    away = failure_of(following(call), wild + "/away")
+    assert (away.kind, away.executed) == (K.TRANSIENT, MAYBE), away
+    lost = failure_of(following(call), wild + "/away-lost")
+    assert (lost.kind, lost.executed) == (K.PERMANENT, MAYBE), lost
+
+
+@pytest.mark.parametrize("call", [by_httpx, by_requests, by_aiohttp], ids=lambda call: call.__name__)
+def test_a_redirect_that_repeats_the_request_leaves_its_refusal(wild: str, call: Any) -> None:
+    again = failure_of(following(call), wild + "/again-lost")
+    assert (again.kind, again.executed) == (K.PERMANENT, NO), again
 
 
 def test_a_response_can_be_classified_itself(wild: str) -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 CERTIFICATE = Path(__file__).parent / "data" / "self_signed.pem"
 
-QUOTA = b'{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}'
+QUOTA = (
+    b'{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}'
+)
 
 ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/429-seconds": (429, {"Retry-After": "7"}, b""),
@@ -35,6 +37,9 @@ ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/404": (404, {}, b""),
     "/401": (401, {}, b""),
     "/413": (413, {}, b""),
+    "/away": (303, {"Location": "http://127.0.0.1:1/"}, b""),
+    "/away-lost": (303, {"Location": "/404"}, b""),
+    "/again-lost": (307, {"Location": "/404"}, b""),
     "/not-json": (200, {"Content-Type": "text/html"}, b"<html>"),
 }
 

@@ -73,22 +73,30 @@ class Place:
         return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "yaoki", *words],
-            cwd=self.folder,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        with self._err(len(self._started)).open("w") as err:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "yaoki", *words],
+                cwd=self.folder,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=err,
+                text=True,
+                start_new_session=True,
+            )
         self._started.append(process)
         return process
 
+    def _err(self, number: int) -> Path:
+        return self.folder / f"stderr-{number}"
+
+    def err(self, process: subprocess.Popen[str]) -> str:
+        """Return what it has said on stderr so far."""
+        return self._err(self._started.index(process)).read_text(encoding="utf-8")
+
     def end(self, process: subprocess.Popen[str]) -> Said:
-        out, err = process.communicate(timeout=PATIENCE_S * 2)
-        return Said(process.returncode, out, err)
+        out, _ = process.communicate(timeout=PATIENCE_S * 2)
+        return Said(process.returncode, out, self.err(process))
 
     def type(self, *words: str) -> Said:
         return self.end(self.start(*words))

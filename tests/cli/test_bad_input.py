@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.cli.command import Place
 
 
@@ -11,7 +12,7 @@ def place(tmp_path_factory):
     """One folder for all: nothing here changes it."""
     here = Place(tmp_path_factory.mktemp("place"))
     here.write("broken.py", "import no_such_module_here\n")
-    here.write("twice.py", "from yaoki import tool\n\n@tool(effect='sometimes')\ndef f(): ...\n")
+    here.write("twice.py", "from yaoki import loop\n\n@loop\ndef f(): ...\n")
     here.write("empty.py", "x = 1\n")
     here.write("text.db", "this is no database, but it is long enough to have a header that says so, really\n" * 50)
     said = here.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "ticket-17")
@@ -30,7 +31,7 @@ def place(tmp_path_factory):
         (["run", "agents.py"], 2, "which loop of agents.py?"),
         (["run", "empty.py"], 2, "empty.py has no loop"),
         (["run", "broken.py:x"], 2, "broken.py:1: ModuleNotFoundError: No module named 'no_such_module_here'"),
-        (["run", "twice.py:x"], 2, "twice.py:3: "),
+        (["run", "twice.py:x"], 2, "twice.py:3: DeclarationError: loop f takes no run"),
         (["run", "agents.py:done", "--input", "pie"], 2, "not JSON at line 1 column 1"),
         (["run", "agents.py:done", "--input", "@none.json"], 2, "--input @none.json: No such file"),
         (["run", "agents.py:done", "--input", "5"], 2, "--input does not fit done"),
@@ -66,9 +67,7 @@ def test_bad_input_is_one_line_that_says_what_where_and_what_next(place, words, 
     assert said in spoken.last
     assert spoken.last.startswith("yaoki: ")
     assert "Traceback" not in spoken.err
-    own = [
-        line for line in spoken.err.splitlines() if line.startswith("yaoki: ") and not line.startswith("yaoki: run ")
-    ]
+    own = [line for line in spoken.err.splitlines() if line.startswith("yaoki: ")]
     assert len(own) == 1, spoken.err
 
 

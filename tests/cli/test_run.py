@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+
 from tests.cli.command import Place, alive, until
 
 
@@ -161,6 +162,7 @@ def test_ctrl_c_lets_the_attempt_in_flight_settle_and_says_how_to_go_on(place):
     process = place.start("run", "agents.py:slow", "--run-id", "r1")
     place.wait_for("open.waiting")
     process.send_signal(signal.SIGINT)
+    until(lambda: "stopping" in place.err(process), "the signal to be passed on")
     place.open("open")
     said = place.end(process)
     assert said.code == 130, said.err
@@ -176,7 +178,8 @@ def test_a_second_ctrl_c_does_not_wait_for_the_attempt(place):
     place.wait_for("open.waiting")
     worker = place.worker_of(process)
     process.send_signal(signal.SIGINT)
-    until(lambda: alive(worker), "the worker")
+    until(lambda: "again kills it now" in place.err(process), "the first one to be taken")
+    assert alive(worker)
     process.send_signal(signal.SIGINT)
     said = place.end(process)
     assert said.code == 130, said.err
@@ -188,6 +191,7 @@ def test_sigterm_is_passed_on_too(place):
     process = place.start("run", "agents.py:slow", "--run-id", "r1")
     place.wait_for("open.waiting")
     process.send_signal(signal.SIGTERM)
+    until(lambda: "stopping" in place.err(process), "the signal to be passed on")
     place.open("open")
     assert place.end(process).code == 143
 

@@ -21,13 +21,13 @@ class Chat:
     lines: list[str] = field(default_factory=list)
 
 
-@loop(budget=CALLS, name="straight")
+@loop(budget=CALLS, crashes_max=200, name="straight")
 def straight(run: Run) -> list[str]:
     t = SYNC
     return [t.look("a"), t.put("a"), t.charge("a"), t.mail("a"), t.note("a"), t.charge("a"), t.note("b")]
 
 
-@loop(budget=CALLS, name="straight")
+@loop(budget=CALLS, crashes_max=200, name="straight")
 async def straight_async(run: AsyncRun) -> list[str]:
     t = ASYNC
     first = [await t.look("a"), await t.put("a"), await t.charge("a"), await t.mail("a")]
@@ -47,7 +47,7 @@ SYNC_BOX = Toolbox(SYNC.charge, SYNC.mail, SYNC.note)
 ASYNC_BOX = Toolbox(ASYNC.charge, ASYNC.mail, ASYNC.note)
 
 
-@loop(budget=TURNS, name="turns")
+@loop(budget=TURNS, crashes_max=200, name="turns")
 def turns(run: Run) -> list[str]:
     start = SYNC.look("prelude")
     for chat in run.turns(Chat()):
@@ -58,7 +58,7 @@ def turns(run: Run) -> list[str]:
     return []
 
 
-@loop(budget=TURNS, name="turns")
+@loop(budget=TURNS, crashes_max=200, name="turns")
 async def turns_async(run: AsyncRun) -> list[str]:
     start = await ASYNC.look("prelude")
     async for chat in run.turns(Chat()):
@@ -69,7 +69,7 @@ async def turns_async(run: AsyncRun) -> list[str]:
     return []
 
 
-@loop(budget=TWO_TURNS, name="capped")
+@loop(budget=TWO_TURNS, crashes_max=200, name="capped")
 def capped(run: Run) -> int:
     seen = 0
     for lines in run.turns([""]):
@@ -78,7 +78,7 @@ def capped(run: Run) -> int:
     return seen
 
 
-@loop(budget=TWO_TURNS, name="capped")
+@loop(budget=TWO_TURNS, crashes_max=200, name="capped")
 async def capped_async(run: AsyncRun) -> int:
     seen = 0
     async for lines in run.turns([""]):
@@ -87,17 +87,17 @@ async def capped_async(run: AsyncRun) -> int:
     return seen
 
 
-@loop(budget=FEW_CALLS, name="few_calls")
+@loop(budget=FEW_CALLS, crashes_max=200, name="few_calls")
 def few_calls(run: Run) -> list[str]:
     return [SYNC.put(f"{n}") for n in range(6)]
 
 
-@loop(budget=FEW_CALLS, name="few_calls")
+@loop(budget=FEW_CALLS, crashes_max=200, name="few_calls")
 async def few_calls_async(run: AsyncRun) -> list[str]:
     return [await ASYNC.put(f"{n}") for n in range(6)]
 
 
-@loop(budget=CALLS, name="fan")
+@loop(budget=CALLS, crashes_max=200, name="fan")
 def fan(run: Run) -> list[str]:
     def one(name: str) -> str:
         return SYNC.look(name) + SYNC.charge("equal") + SYNC.note(name)
@@ -105,7 +105,7 @@ def fan(run: Run) -> list[str]:
     return [s.value for s in run.map(one, ["x", "y", "z"], limit=2)]
 
 
-@loop(budget=CALLS, name="fan")
+@loop(budget=CALLS, crashes_max=200, name="fan")
 async def fan_async(run: AsyncRun) -> list[str]:
     async def one(name: str) -> str:
         return await ASYNC.look(name) + await ASYNC.charge("equal") + await ASYNC.note(name)
@@ -113,7 +113,7 @@ async def fan_async(run: AsyncRun) -> list[str]:
     return [s.value for s in await run.map(one, ["x", "y", "z"], limit=2)]
 
 
-@loop(budget=CALLS, name="nested")
+@loop(budget=CALLS, crashes_max=200, name="nested")
 def nested(run: Run) -> list[list[str]]:
     def inner(name: str) -> list[str]:
         return [s.value for s in run.map(lambda n: SYNC.note(f"{name}{n}"), [1, 2], limit=1)]
@@ -121,7 +121,7 @@ def nested(run: Run) -> list[list[str]]:
     return [s.value for s in run.map(inner, ["x", "y"], key=str, limit=2)]
 
 
-@loop(budget=CALLS, name="nested")
+@loop(budget=CALLS, crashes_max=200, name="nested")
 async def nested_async(run: AsyncRun) -> list[list[str]]:
     async def note(name: str) -> str:
         return await ASYNC.note(name)
@@ -132,27 +132,27 @@ async def nested_async(run: AsyncRun) -> list[list[str]]:
     return [s.value for s in await run.map(inner, ["x", "y"], key=str, limit=2)]
 
 
-@loop(budget=CALLS, name="healing")
+@loop(budget=CALLS, crashes_max=200, name="healing")
 def healing(run: Run) -> list[str]:
     return [SYNC.shaky_look("a"), SYNC.shaky_charge("a"), SYNC.shaky_charge("a")]
 
 
-@loop(budget=CALLS, name="healing")
+@loop(budget=CALLS, crashes_max=200, name="healing")
 async def healing_async(run: AsyncRun) -> list[str]:
     return [await ASYNC.shaky_look("a"), await ASYNC.shaky_charge("a"), await ASYNC.shaky_charge("a")]
 
 
-@loop(budget=CALLS, name="repair")
+@loop(budget=CALLS, crashes_max=200, name="repair")
 def repair(run: Run) -> list[str]:
     return [SYNC.draft("a"), SYNC.note("a")]
 
 
-@loop(budget=CALLS, name="repair")
+@loop(budget=CALLS, crashes_max=200, name="repair")
 async def repair_async(run: AsyncRun) -> list[str]:
     return [await ASYNC.draft("a"), await ASYNC.note("a")]
 
 
-@loop(budget=CALLS, name="sleeps")
+@loop(budget=CALLS, crashes_max=200, name="sleeps")
 def sleeps(run: Run) -> list[str]:
     first = SYNC.note("a")
     run.sleep(0.003)
@@ -161,7 +161,7 @@ def sleeps(run: Run) -> list[str]:
     return [first, second]
 
 
-@loop(budget=CALLS, name="sleeps")
+@loop(budget=CALLS, crashes_max=200, name="sleeps")
 async def sleeps_async(run: AsyncRun) -> list[str]:
     first = await ASYNC.note("a")
     await run.sleep(0.003)
@@ -170,7 +170,7 @@ async def sleeps_async(run: AsyncRun) -> list[str]:
     return [first, second]
 
 
-@loop(budget=CALLS, name="timeouts")
+@loop(budget=CALLS, crashes_max=200, name="timeouts")
 def timeouts(run: Run) -> list[str]:
     with run.timeout(600):
         first = SYNC.note("a")
@@ -183,7 +183,7 @@ def timeouts(run: Run) -> list[str]:
     return [first, second, SYNC.charge("a")]
 
 
-@loop(budget=CALLS, name="timeouts")
+@loop(budget=CALLS, crashes_max=200, name="timeouts")
 async def timeouts_async(run: AsyncRun) -> list[str]:
     async with run.timeout(600):
         first = await ASYNC.note("a")
@@ -196,7 +196,7 @@ async def timeouts_async(run: AsyncRun) -> list[str]:
     return [first, second, await ASYNC.charge("a")]
 
 
-@loop(budget=CALLS, name="recorded")
+@loop(budget=CALLS, crashes_max=200, name="recorded")
 def recorded(run: Run) -> bool:
     name = f"{run.uuid()} {run.now()} {run.random()}"
     run.gap("nothing much")
@@ -206,7 +206,7 @@ def recorded(run: Run) -> bool:
     return first == f"charged {name}" and second.startswith(f"noted {name}")
 
 
-@loop(budget=CALLS, name="recorded")
+@loop(budget=CALLS, crashes_max=200, name="recorded")
 async def recorded_async(run: AsyncRun) -> bool:
     name = f"{run.uuid()} {run.now()} {run.random()}"
     run.gap("nothing much")

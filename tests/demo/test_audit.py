@@ -14,7 +14,20 @@ from yaoki.demo._plan import Kill, Plan
 from yaoki.demo._report import audit_lines, write_lines
 from yaoki.demo._shop import Event
 from yaoki.demo._steps import read_steps, tool_of
-from yaoki.records import Adopt, Begin, Claimed, Decision, Entry, Executed, Failure, FailureKind, Settle, step_key
+from yaoki.records import (
+    Adopt,
+    Answer,
+    Begin,
+    Claimed,
+    Decision,
+    Entry,
+    Executed,
+    Failure,
+    FailureKind,
+    Question,
+    Settle,
+    step_key,
+)
 
 
 def whole_run(case) -> RunSeen:
@@ -188,6 +201,24 @@ def test_a_step_answered_by_a_check_or_a_person_is_complete_and_the_check_itself
     records = [(f"{key}!check.0", Begin(at=1)), (f"{key}!check.0", Settle(at=2)), (key, Adopt(at=3, source="check"))]
     run = read_steps(Entry(n, k, record) for n, (k, record) in enumerate(records))
     assert run.done == {"send_mail": 1}
+
+
+def test_a_step_a_person_vouched_for_is_complete_from_the_answer_on():
+    key = "1.4/call#0[0]/append_ledger#0"
+    answer = Answer(at=5, question="q1", verdict="happened", value=msgspec.Raw(b"null"))
+    entries = [
+        Entry(1, "", Claimed(at=1, epoch=1, worker=1)),
+        Entry(2, key, Begin(at=2)),
+        Entry(3, "", Claimed(at=3, epoch=2, worker=2)),
+        Entry(4, key, Question(at=4, id="q1", why="doubt", text="?")),
+        Entry(5, "", Claimed(at=6, epoch=3, worker=3)),
+        Entry(2**31, "", answer),
+    ]
+    run = read_steps(entries)
+    assert run.done == {"append_ledger": 1}
+    assert (run.claims, run.reused) == (3, 1)
+    not_happened = msgspec.structs.replace(answer, verdict="not-happened")
+    assert read_steps([*entries[:-1], Entry(2**31, "", not_happened)]).done == {}
 
 
 def test_a_tools_name_is_read_from_any_identity():

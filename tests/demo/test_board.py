@@ -36,8 +36,8 @@ def test_a_pipe_gets_one_plain_line_for_everything_that_matters():
     assert out.getvalue().splitlines() == [
         "  1.5s  demo       seed 7",
         "  1.5s  ticket-03  refunded A-1003 $18.00",
-        "  1.5s  ticket-03  vendor: model: 529 overloaded",
-        "  1.5s  ticket-03  SIGKILL to worker 4711 in send_mail: done, not recorded",
+        "  1.5s  ticket-03  model: 529 overloaded",
+        "  1.5s  ticket-03  SIGKILL to worker 4711: send_mail done, not yet on record",
         "  1.5s  ticket-03  completed",
     ]
 

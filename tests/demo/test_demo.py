@@ -11,6 +11,7 @@ from io import StringIO
 import msgspec
 import pytest
 
+from yaoki import Run, Runner, loop
 from yaoki.clock import SystemClock
 from yaoki.demo import main
 from yaoki.demo._audit import Audit, audit
@@ -26,12 +27,12 @@ TROUBLE = Plan(
     seed=1,
     kills=(
         Kill(ticket="ticket-01", tool="ask_model", number=2, when="before"),
+        Kill(ticket="ticket-01", tool="send_mail", number=2, when="after"),
         Kill(ticket="ticket-01", tool="append_ledger", number=3, when="after"),
         Kill(ticket="ticket-02", tool="refund", number=1, when="after"),
-        Kill(ticket="ticket-02", tool="send_mail", number=2, when="before"),
         Kill(ticket="ticket-02", tool="append_ledger", number=3, when="before"),
         Kill(ticket="ticket-07", tool="refund", number=2, when="after"),
-        Kill(ticket="ticket-07", tool="send_mail", number=3, when="after"),
+        Kill(ticket="ticket-07", tool="send_mail", number=3, when="before"),
     ),
     faults=(
         Fault(ticket="ticket-01", endpoint="refunds", request=1, kind="late"),
@@ -98,8 +99,6 @@ def test_the_wire_and_the_model_misbehaved_and_that_healed(found):
 
 
 def test_a_store_with_an_earlier_demo_is_refused(tmp_path, capsys):
-    from yaoki import Run, Runner, loop
-
     @loop
     def refund_agent(run: Run, ticket: str) -> str:
         return ticket

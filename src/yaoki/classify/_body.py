@@ -21,6 +21,7 @@ _DEPTH_MAX: Final = 8
 _ITEMS_MAX: Final = 16
 
 _CODES = ("error_code", "code", "reason", "type", "status", "finish_reason", "__type", "Code", "decline_code")
+_CODES += ("status_code", "statusCode", "HTTPStatusCode")
 _SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "raw")
 _NESTED = ("error", "errors", "details", "detail", "metadata", "body", "response", "fault", "violations", "cause")
 
@@ -65,7 +66,7 @@ def _open(payload: object) -> object:
     if "':" not in part:
         return payload
     try:
-        from ast import literal_eval  # noqa: PLC0415 - only SDKs that print a dict need it
+        from ast import literal_eval
 
         return cast("object", literal_eval(part[:end]))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
@@ -78,10 +79,12 @@ def _walk(node: object, body: Body, depth: int, unwrapped: int) -> None:
     if isinstance(node, list):
         for item in cast("list[object]", node)[:_ITEMS_MAX]:
             _walk(item, body, depth + 1, unwrapped)
-        return
-    if not isinstance(node, dict):
-        return
-    fields = cast("dict[object, object]", node)
+    elif isinstance(node, dict):
+        _take(cast("dict[object, object]", node), body, depth, unwrapped)
+
+
+def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) -> None:
+    """Take what one object says, that of the objects inside it first."""
     for name in _NESTED:
         if isinstance(inner := fields.get(name), (dict, list)):
             _walk(cast("object", inner), body, depth + 1, unwrapped)
@@ -89,8 +92,6 @@ def _walk(node: object, body: Body, depth: int, unwrapped: int) -> None:
         if isinstance(said := fields.get(name), str):
             _sentence(said, body, depth, unwrapped)
     for name in _CODES:
-        _code(fields.get(name), body)
-    for name in ("status_code", "statusCode", "HTTPStatusCode"):
         _code(fields.get(name), body)
     for name in ("quotaId", "quota_limit", "quotaMetric"):
         if isinstance(quota := fields.get(name), str):

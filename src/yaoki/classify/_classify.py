@@ -1,6 +1,4 @@
-"""
-From an error or a response to a `Failure`: the families asked in the order of evidence, then the chain.
-"""
+"""From an error or a response to a `Failure`: the families asked in the order of evidence, then the chain."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ from yaoki.classify._evidence import Evidence
 from yaoki.classify._later import DAY_S, later, told_s
 from yaoki.classify._own import own_rule
 from yaoki.classify._redact import MESSAGE_MAX, fingerprint, redact
+from yaoki.classify._redirects import followed_redirect
 from yaoki.classify._rule import ORDER, Rule, registered
 from yaoki.errors import StepFailed
 from yaoki.records import Executed, Failure, FailureKind, Scope, strongest
@@ -43,7 +42,7 @@ def classify(error_or_response: object, *, now_ms: int | None = None) -> Failure
         return _finished(evidence, _judged(evidence))
     except (KeyboardInterrupt, MemoryError):
         raise
-    except BaseException:  # noqa: BLE001 - an object that breaks its reader is still a failure to report
+    except BaseException:
         name = type(error_or_response).__name__
         return Failure(
             kind=_K.UNKNOWN, reason=f"unknown.{name}"[:120], message=name[:MESSAGE_MAX], fingerprint=fingerprint(name)
@@ -79,18 +78,22 @@ def attempt_timed_out(timeout_s: float) -> Failure:
 def _judged(evidence: Evidence) -> Failure:
     """Ask the rules about this one, then about what lies beneath it."""
     subject = evidence.subject
-    if isinstance(subject, BaseException) and is_control_flow(subject):
+    if evidence.is_exception and is_control_flow(cast("BaseException", subject)):
         return Failure(kind=_K.PERMANENT, reason=f"control.{evidence.name}", evidence="control")
-    if isinstance(subject, BaseExceptionGroup):
+    if issubclass(type(subject), BaseExceptionGroup):
         return _worst(evidence, cast("BaseExceptionGroup[BaseException]", subject))
-    if isinstance(subject, StepFailed):
-        return subject.failure
+    if issubclass(type(subject), StepFailed):
+        return cast("StepFailed", subject).failure
     found = _asked(evidence, registered())
     if found is not None:
         return found if found.retry_after_s is not None else _timed(evidence, found)
     found = _asked(evidence, _RULES)
     if found is not None:
-        return found if found.evidence.startswith("user") else _directed(evidence, _timed(evidence, found))
+        return (
+            found
+            if found.evidence.startswith("user")
+            else _followed(evidence, _directed(evidence, _timed(evidence, found)))
+        )
     return _beneath(evidence) or Failure(kind=_K.UNKNOWN, reason=f"unknown.{evidence.name}", evidence="none")
 
 
@@ -98,10 +101,12 @@ def _asked(evidence: Evidence, rules: Iterable[Rule]) -> Failure | None:
     for rule in rules:
         try:
             found = rule.judge(evidence)
-        except Exception:  # noqa: BLE001, S112 - one broken rule must not hide the others
+        except Exception:
             continue
         if found is not None:
-            return found if found.evidence.count(" ") else _with(found, evidence=f"{found.evidence or 'rule'} {rule.name}")
+            return (
+                found if found.evidence.count(" ") else _with(found, evidence=f"{found.evidence or 'rule'} {rule.name}")
+            )
     return None
 
 
@@ -124,7 +129,7 @@ _RULES: Final = tuple(
 
 
 def _worst(evidence: Evidence, group: BaseExceptionGroup[BaseException]) -> Failure:
-    """A group is its worst member: what heals least; its executed is the strongest of all."""
+    """Judge a group by its worst member, what heals least; its executed is the strongest of all."""
     if evidence.depth >= _DEPTH_MAX:
         return Failure(kind=_K.UNKNOWN, reason="unknown.group", evidence="none")
     found = [_judged(evidence.under(member)) for member in group.exceptions[:_MEMBERS_MAX]]
@@ -133,7 +138,9 @@ def _worst(evidence: Evidence, group: BaseExceptionGroup[BaseException]) -> Fail
     for failure in found:
         executed = strongest(executed, failure.executed)
     hints = [failure.retry_after_s for failure in found if failure.retry_after_s is not None]
-    return _with(worst, executed=executed, retry_after_s=max(hints) if worst.kind in _HEALING and hints else worst.retry_after_s)
+    return _with(
+        worst, executed=executed, retry_after_s=max(hints) if worst.kind in _HEALING and hints else worst.retry_after_s
+    )
 
 
 _BADNESS: Final = (
@@ -181,13 +188,20 @@ def _timed(evidence: Evidence, failure: Failure) -> Failure:
         said = (later if full else told_s)(headers, text, evidence.now_ms) if headers or text else None
         wait_s = said if said is not None else wait_s
     executed = failure.executed
-    if status == 503 and executed is Executed.MAYBE and "retry-after" in evidence.headers:  # noqa: PLR2004
+    if status == 503 and executed is Executed.MAYBE and "retry-after" in evidence.headers:
         executed = Executed.NO
     if wait_s is None and executed is failure.executed:
         return failure
     if kind in _HEALING and wait_s is not None and wait_s > DAY_S:
         kind = _K.BUDGET
     return _with(failure, kind=kind, retry_after_s=wait_s, executed=executed)
+
+
+def _followed(evidence: Evidence, failure: Failure) -> Failure:
+    """Take back "nothing was executed" where it speaks of the request after a redirect."""
+    if failure.executed is not Executed.NO or not followed_redirect(evidence):
+        return failure
+    return _with(failure, executed=Executed.MAYBE, evidence=f"{failure.evidence} after a redirect")
 
 
 def _directed(evidence: Evidence, failure: Failure) -> Failure:
@@ -222,7 +236,7 @@ _HINTS: Final = {
 }
 
 
-def _with(  # noqa: PLR0913 - one argument per field that changes
+def _with(
     failure: Failure,
     *,
     kind: FailureKind | None = None,

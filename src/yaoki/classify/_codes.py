@@ -25,38 +25,70 @@ if TYPE_CHECKING:
 __all__ = ["RULES"]
 
 _K = FailureKind
-_WORDS: Final = tuple(
-    (kind, scope, re.compile(pattern))
-    for kind, scope, pattern in (
-        (_K.RATE_LIMITED, Scope.KEY, r"too_many_requests|user_rate_limit|limit_unspecified"),
-        (_K.SEMANTIC, Scope.REQUEST, r"tool_use_failed|json_validate_failed|malformed|output_parse|invalid_output"),
-        (_K.PERMANENT, Scope.KEY,
-         r"api_?key|authenticat|unauthori|(access|permission)_?denied|permission|forbidden|not_authorized|credential"
-         r"|(deactivat|disabl|revok|suspend|expired|terminated)|on_hold|unsupported_country|invalid_token"
-         r"|token_(expired|invalid)|billing_not_active"),
-        (_K.BUDGET, Scope.KEY,
-         r"insufficient_(quota|balance|credit|fund)|billing|payment_required|credit_(balance|limit)|credits?_(exhaust|requir)"
-         r"|out_of_credit|spend|(storage|usage|monthly|daily|hard)_?(quota|limit)|quota_?(exceed|exhaust|reach)"
-         r"|exceeded_(current_)?quota|arrears|overdue|per_?day"),
-        (_K.CAPABILITY, Scope.REQUEST,
-         r"context_(length|window|size)|too_(large|long|big)|above_max|exceed_context|max_tokens|token_limit|too_many_(tokens|images)"
-         r"|input_length|unknown_tool|tool_not_found|unsupported_(media|model|format|file)|dimension"),
-        (_K.PERMANENT, Scope.REQUEST,
-         r"content_(policy|filter)|safety|moderation|policy_violation|blocked|_unconfirmed|not_allowed|not_enabled"
-         r"|too_old|card_|already_exists|resource_missing|region_territory"),
-        (_K.PERMANENT, Scope.MODEL, r"not_?found|does_not_exist|no_such|unknown_model|deprecated|decommissioned"),
-        (_K.PROGRAMMING, Scope.REQUEST, r"(name|key)_conflict|unknown_param|unsupported_param|missing_(required|param)|duplicate_"),
-        (_K.TRANSIENT, Scope.MODEL, r"model_not_ready|model_loading|cold_start"),
-        (_K.RATE_LIMITED, Scope.KEY, r"rate_?limit|throttl|ramp_limit|request_limit|(concurren\w*|tokens|requests)_limit"),
-        (_K.OVERLOADED, Scope.MODEL, r"overload|unavailable|capacity|server_(is_)?busy|engine_busy|slow_?down"),
-        (_K.TRANSIENT, Scope.REQUEST, r"in_(flight|progress|use)\b|concurrent_|conflict_retry|lock_timeout|\baborted\b"),
-        (_K.TRANSIENT, Scope.VENDOR,
-         r"time_?out|timed_out|deadline_exceeded|unreachable|^(internal|server)(_server)?(_error|_exception)?$"
-         r"|^api_error$|internal_(server_)?(error|failure)|^bad_gateway|temporar|stream_error|connection_error"),
-    )
-)  # fmt: skip
 
-_HARMLESS: Final = frozenset({"error", "object", "tokens", "requests", "invalid_request_error", "invalid_argument", "ok"})
+
+def _words(kind: FailureKind, scope: Scope, *patterns: str) -> tuple[FailureKind, Scope, re.Pattern[str]]:
+    return kind, scope, re.compile("|".join(patterns))
+
+
+_WORDS: Final = (
+    _words(_K.RATE_LIMITED, Scope.KEY, "too_many_requests|user_rate_limit|limit_unspecified"),
+    _words(_K.SEMANTIC, Scope.REQUEST, "tool_use_failed|json_validate_failed|malformed|output_parse|invalid_output"),
+    _words(
+        _K.PERMANENT,
+        Scope.KEY,
+        "api_?key|authenticat|unauthori|not_authorized|credential|invalid_token|token_(expired|invalid)",
+        "(access|permission)_?denied|permission|forbidden|unsupported_country",
+        "deactivat|disabl|revok|suspend|expired|terminated|on_hold|billing_not_active",
+    ),
+    _words(
+        _K.BUDGET,
+        Scope.KEY,
+        "insufficient_(quota|balance|credit|fund)|billing|payment_required|arrears|overdue",
+        "credit_(balance|limit)|credits?_(exhaust|requir)|out_of_credit|spend",
+        "(storage|usage|monthly|daily|hard)_?(quota|limit)|quota_?(exceed|exhaust|reach)",
+        "exceeded_(current_)?quota|per_?day",
+    ),
+    _words(
+        _K.CAPABILITY,
+        Scope.REQUEST,
+        "context_(length|window|size)|exceed_context|too_(large|long|big)|above_max|input_length",
+        "max_tokens|token_limit|too_many_(tokens|images)|dimension",
+        "unknown_tool|tool_not_found|unsupported_(media|model|format|file)",
+    ),
+    _words(
+        _K.PERMANENT,
+        Scope.REQUEST,
+        "content_(policy|filter)|safety|moderation|policy_violation|blocked",
+        "_unconfirmed|not_allowed|not_enabled|too_old|card_|already_exists|resource_missing|region_territory",
+    ),
+    _words(_K.PERMANENT, Scope.MODEL, "not_?found|does_not_exist|no_such|unknown_model|deprecated|decommissioned"),
+    _words(
+        _K.PROGRAMMING,
+        Scope.REQUEST,
+        "(name|key)_conflict|(unknown|unsupported)_param|missing_(required|param)|duplicate_",
+    ),
+    _words(_K.TRANSIENT, Scope.MODEL, "model_not_ready|model_loading|cold_start"),
+    _words(
+        _K.RATE_LIMITED,
+        Scope.KEY,
+        r"rate_?limit|throttl|ramp_limit|request_limit|(concurren\w*|tokens|requests)_limit",
+    ),
+    _words(_K.OVERLOADED, Scope.MODEL, "overload|unavailable|capacity|server_(is_)?busy|engine_busy|slow_?down"),
+    _words(
+        _K.TRANSIENT, Scope.REQUEST, r"in_(flight|progress|use)\b|concurrent_|conflict_retry|lock_timeout|\baborted\b"
+    ),
+    _words(
+        _K.TRANSIENT,
+        Scope.VENDOR,
+        "time_?out|timed_out|deadline_exceeded|unreachable|temporar|stream_error|connection_error|^bad_gateway",
+        "^(internal|server)(_server)?(_error|_exception)?$|^api_error$|internal_(server_)?(error|failure)",
+    ),
+)
+
+_HARMLESS: Final = frozenset(
+    {"error", "object", "tokens", "requests", "invalid_request_error", "invalid_argument", "ok"}
+)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NOISE = re.compile(r"[^a-z0-9]+")
 _CODE_MAX = 80
@@ -88,16 +120,20 @@ def judge_code(evidence: Evidence) -> Failure | None:
     )
     if found is None or (status is None and body.status is None):
         return found
-    return _settled(found, status or body.status or 0, body)
+    return _settled(found, status or body.status or 0)
 
 
 def _quota(body: Body, status: int | None) -> Failure | None:
-    """A quota by the day does not come back in seconds, whatever the hint beside it says."""
+    """Judge by the quotas named: one by the day does not come back in seconds, whatever the hint beside it says."""
     names = " ".join(body.quotas)
     if names and DAILY.search(names):
-        return Failure(kind=_K.BUDGET, reason=f"{_prefix(status)}.quota_per_day", scope=Scope.KEY, evidence="body.quota")
+        return Failure(
+            kind=_K.BUDGET, reason=f"{_prefix(status)}.quota_per_day", scope=Scope.KEY, evidence="body.quota"
+        )
     if names and MINUTELY.search(names):
-        return Failure(kind=_K.RATE_LIMITED, reason=f"{_prefix(status)}.quota_per_minute", scope=Scope.KEY, evidence="body.quota")
+        return Failure(
+            kind=_K.RATE_LIMITED, reason=f"{_prefix(status)}.quota_per_minute", scope=Scope.KEY, evidence="body.quota"
+        )
     return None
 
 
@@ -125,12 +161,12 @@ def _prefix(status: int | None) -> str:
     return "body" if status is None else f"http.{status}"
 
 
-def _settled(found: Failure, status: int, body: Body) -> Failure:
+def _settled(found: Failure, status: int) -> Failure:
     """Say whether it was acted upon: by the status, and for a 503 by the refusal in its body."""
     executed = executed_by_status(status)
-    if status == 503 and found.kind in _REFUSALS | {_K.OVERLOADED}:  # noqa: PLR2004
+    if status == 503 and found.kind in _REFUSALS | {_K.OVERLOADED}:
         executed = Executed.NO
-    if 200 <= status < 300 and found.kind is _K.SEMANTIC:  # noqa: PLR2004
+    if 200 <= status < 300 and found.kind is _K.SEMANTIC:
         executed = Executed.YES
     return Failure(
         kind=found.kind,

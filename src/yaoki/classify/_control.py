@@ -45,24 +45,25 @@ def is_control_flow(exc: BaseException) -> bool:
     A group is control flow if all its members are, or if one is more than an `Exception` (Ctrl-C beside
     failures still means stop).
     """
-    if isinstance(exc, _BUILTIN):
+    cls = type(exc)  # not isinstance: that asks the object for its `__class__`, which may raise
+    if issubclass(cls, _BUILTIN):
         return True
-    if isinstance(exc, BaseExceptionGroup):
+    if issubclass(cls, BaseExceptionGroup):
         return _group(cast("BaseExceptionGroup[BaseException]", exc), 0)
     asyncio = sys.modules.get("asyncio.exceptions")  # a CancelledError exists only if this was imported
-    if asyncio is not None and isinstance(exc, asyncio.CancelledError):
+    if asyncio is not None and issubclass(cls, asyncio.CancelledError):
         return True
-    return not _SIGNALS.isdisjoint(names_of(type(exc))[1])
+    return not _SIGNALS.isdisjoint(names_of(cls)[1])
 
 
 def _group(group: BaseExceptionGroup[BaseException], depth: int) -> bool:
-    if depth > 8:  # noqa: PLR2004 - nobody nests deeper
+    if depth > 8:
         return False
     steering = [
         _group(cast("BaseExceptionGroup[BaseException]", member), depth + 1)
-        if isinstance(member, BaseExceptionGroup)
+        if issubclass(type(member), BaseExceptionGroup)
         else is_control_flow(member)
         for member in group.exceptions[:_MEMBERS_MAX]
     ]
-    hard = [not isinstance(member, Exception) for member in group.exceptions[:_MEMBERS_MAX]]
+    hard = [not issubclass(type(member), Exception) for member in group.exceptions[:_MEMBERS_MAX]]
     return all(steering) or any(a and b for a, b in zip(steering, hard, strict=True))

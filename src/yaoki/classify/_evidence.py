@@ -25,7 +25,7 @@ _HEADERS_MAX = 200
 _T = TypeVar("_T")
 
 
-class _lazy(Generic[_T]):  # noqa: N801 - used as a decorator
+class _lazy(Generic[_T]):
     """`functools.cached_property` without its lock, which costs more than what is computed here."""
 
     def __init__(self, compute: Callable[[Evidence], _T]) -> None:
@@ -60,7 +60,7 @@ class Evidence:
     @_lazy
     def is_exception(self) -> bool:
         """Whether it was raised, rather than returned."""
-        return isinstance(self.subject, BaseException)
+        return issubclass(type(self.subject), BaseException)
 
     @_lazy
     def names(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Evidence:
 
     @_lazy
     def name(self) -> str:
-        """The class's own name, without its package."""
+        """Return the class's own name, without its package."""
         return self.names[0].partition(".")[2]
 
     def is_a(self, *names: str) -> bool:
@@ -82,19 +82,19 @@ class Evidence:
 
     @_lazy
     def message(self) -> str:
-        """What it says as text, bounded, secrets still in it."""
+        """Return what it says as text, bounded, secrets still in it."""
         if isinstance(self.subject, (str, bytes)):
             return _text(self.subject)
         if not self.is_exception:
             return self.text or f"{self.status or ''} {_text(self.get('reason_phrase') or self.get('reason'))}".strip()
         try:
             return str(self.subject)[:TEXT_MAX]
-        except Exception:  # noqa: BLE001 - a __str__ may do anything
+        except Exception:
             return self.name
 
     @_lazy
     def response(self) -> object:
-        """The response itself, or the one an exception carries, or `None`."""
+        """Return the response itself, or the one an exception carries, or `None`."""
         return self.get("response") if self.is_exception else self.subject
 
     @_lazy
@@ -102,13 +102,15 @@ class Evidence:
         """HTTP status, 100-599, from the exception or its response."""
         # A `code` is a status only where the class is about HTTP: an error's own numbering is no evidence.
         http = not self.is_exception or self.names[0].startswith(("google.", "urllib.")) or "http" in self.name.lower()
-        places = [(self.subject, ("status_code", "http_status", "status", *(("code",) if http else ())))]
+        places: list[tuple[object, tuple[str, ...]]] = [
+            (self.subject, ("status_code", "http_status", "status", *(("code",) if http else ())))
+        ]
         if self.is_exception and self.response is not None:
             places.append((self.response, ("status_code", "status")))
         for holder, names in places:
             for name in names:
                 found = _get(holder, name)
-                if isinstance(found, int) and not isinstance(found, bool) and 100 <= found <= 599:  # noqa: PLR2004
+                if isinstance(found, int) and not isinstance(found, bool) and 100 <= found <= 599:
                     return int(found)
         return None
 
@@ -123,14 +125,14 @@ class Evidence:
                 else cast("Iterable[tuple[object, object]]", found or ())
             )
             return {_text(key).lower(): _text(value)[:1000] for key, value in list(pairs)[:_HEADERS_MAX]}
-        except Exception:  # noqa: BLE001 - a header mapping may be anything
+        except Exception:
             return {}
 
     @_lazy
     def payload(self) -> object:
-        """The body that was already read, as text or parsed; `None` if there is none."""
-        if isinstance(self.subject, (str, bytes, dict)):
-            return cast("object", self.subject)
+        """Return the body that was already read, as text or parsed; `None` if there is none."""
+        if issubclass(type(self.subject), (str, bytes, dict)):
+            return self.subject
         builtin = self.names[0].startswith("builtins.")  # a SyntaxError has a `text` too
         for holder in (self.subject, self.response):
             if holder is None or (holder is self.subject and builtin):
@@ -142,13 +144,13 @@ class Evidence:
 
     @_lazy
     def text(self) -> str:
-        """The body as text, bounded; empty if there is none."""
+        """Return the body as text, bounded; empty if there is none."""
         payload = self.payload
         return _text(payload) if isinstance(payload, (str, bytes)) else repr(payload)[:TEXT_MAX] if payload else ""
 
     @_lazy
     def body(self) -> Body:
-        """The codes and sentences of the body; for an exception without one, of the JSON its message quotes."""
+        """Return the codes and sentences of the body; without one, of the JSON an exception's message quotes."""
         payload = self.payload
         if payload is None and self.is_exception and "{" in self.message:
             payload = self.message
@@ -162,7 +164,7 @@ class Evidence:
 
     @_lazy
     def prose(self) -> str:
-        """The sentences that may say what went wrong: the body's, else the message unless a response speaks for it."""
+        """Return the sentences that may say what went wrong: the body's, else the message if no response speaks for it."""
         if self.body.messages:
             return "\n".join(self.body.messages)
         if self.payload is not None:
@@ -175,20 +177,20 @@ class Evidence:
 
     @_lazy
     def cause(self) -> Evidence | None:
-        """What it was raised `from`."""
+        """Return what it was raised `from`."""
         found = self.get("__cause__")
         return self.under(found) if isinstance(found, BaseException) and found is not self.subject else None
 
     @_lazy
     def context(self) -> Evidence | None:
-        """What was being handled when it was raised, unless that was suppressed."""
+        """Return what was being handled when it was raised, unless that was suppressed."""
         found = self.get("__context__")
         hidden = self.get("__suppress_context__") is True
         return self.under(found) if isinstance(found, BaseException) and not hidden else None
 
     @_lazy
     def inside(self) -> Evidence | None:
-        """The exception a library packed into this one: `os_error`, `reason`, `orig`, or among its arguments."""
+        """Return the exception a library packed into this one: `os_error`, `reason`, `orig`, or an argument."""
         for name in ("os_error", "reason", "orig", "original_error"):
             found = self.get(name)
             if isinstance(found, BaseException) and found is not self.subject:
@@ -231,9 +233,13 @@ def names_of(cls: type) -> tuple[tuple[str, ...], frozenset[str]]:
 def _package(cls: type) -> str:
     module = cast("object", getattr(cls, "__module__", ""))
     root = module.partition(".")[0] if isinstance(module, str) else ""
-    return {"_socket": "socket", "_ssl": "ssl", "httpx2": "httpx", "httpcore": "httpx", "pydantic_core": "pydantic"}.get(
-        root, root
-    )
+    return {
+        "_socket": "socket",
+        "_ssl": "ssl",
+        "httpx2": "httpx",
+        "httpcore": "httpx",
+        "pydantic_core": "pydantic",
+    }.get(root, root)
 
 
 def _get(holder: object, name: str, default: object = None) -> object:
@@ -241,7 +247,7 @@ def _get(holder: object, name: str, default: object = None) -> object:
         return getattr(holder, name, default)
     except (KeyboardInterrupt, MemoryError):
         raise
-    except BaseException:  # noqa: BLE001 - a property of a stranger may raise anything
+    except BaseException:
         return default
 
 

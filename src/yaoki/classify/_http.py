@@ -42,7 +42,8 @@ _CONNECTING: Final = {
             "httpx.ProxyError requests.ProxyError urllib3.ProxyError aiohttp.ClientProxyConnectionError"
             " aiohttp.ClientHttpProxyError"),
     **_sort(_K.PERMANENT, _NO, "tls.handshake",
-            "aiohttp.ClientConnectorSSLError aiohttp.ClientConnectorCertificateError aiohttp.ServerFingerprintMismatch"),
+            "aiohttp.ClientConnectorSSLError aiohttp.ClientConnectorCertificateError"
+            " aiohttp.ServerFingerprintMismatch"),
 }  # fmt: skip
 """Raised before a byte of the request left; asked before errno, whose own answer does not know the phase."""
 
@@ -55,7 +56,8 @@ _SENT: Final = {
     **_sort(_K.TRANSIENT, _MAYBE, "timeout",
             "httpx.TimeoutException requests.Timeout urllib3.TimeoutError aiohttp.ServerTimeoutError"),
     **_sort(_K.TRANSIENT, _MAYBE, "net.disconnected",
-            "httpx.RemoteProtocolError http.RemoteDisconnected aiohttp.ServerDisconnectedError h11.RemoteProtocolError"),
+            "httpx.RemoteProtocolError h11.RemoteProtocolError http.RemoteDisconnected"
+            " aiohttp.ServerDisconnectedError"),
     **_sort(_K.TRANSIENT, _MAYBE, "net.broken",
             "httpx.ReadError httpx.WriteError httpx.CloseError httpx.NetworkError httpx.TransportError"
             " requests.ConnectionError urllib3.ProtocolError aiohttp.ClientOSError aiohttp.ClientConnectionResetError"
@@ -70,11 +72,11 @@ _SENT: Final = {
     **_sort(_K.PERMANENT, _MAYBE, "http.encoding",
             "httpx.DecodingError requests.ContentDecodingError urllib3.DecodeError", Scope.REQUEST),
     **_sort(_K.PERMANENT, _MAYBE, "http.redirects",
-            "httpx.TooManyRedirects requests.TooManyRedirects aiohttp.TooManyRedirects aiohttp.InvalidUrlRedirectClientError"
-            " aiohttp.NonHttpUrlRedirectClientError", Scope.REQUEST),
+            "httpx.TooManyRedirects requests.TooManyRedirects aiohttp.TooManyRedirects"
+            " aiohttp.InvalidUrlRedirectClientError aiohttp.NonHttpUrlRedirectClientError", Scope.REQUEST),
     **_sort(_K.PROGRAMMING, _NO, "http.url",
-            "httpx.UnsupportedProtocol httpx.InvalidURL requests.MissingSchema requests.InvalidSchema requests.InvalidURL"
-            " requests.InvalidProxyURL requests.InvalidHeader requests.URLRequired urllib3.LocationValueError"
+            "httpx.UnsupportedProtocol httpx.InvalidURL requests.MissingSchema requests.InvalidSchema"
+            " requests.InvalidURL requests.InvalidProxyURL requests.InvalidHeader requests.URLRequired urllib3.LocationValueError"
             " urllib3.InvalidHeader aiohttp.InvalidURL http.InvalidURL", Scope.REQUEST),
     **_sort(_K.PROGRAMMING, _MAYBE, "http.misuse",
             "httpx.LocalProtocolError httpx.StreamError httpx.CookieConflict requests.StreamConsumedError"
@@ -137,7 +139,11 @@ def _by_text(evidence: Evidence) -> Failure | None:
         return _never_sent(found) if found else None
     if said := _TLS.search(evidence.message):
         return Failure(
-            kind=_K.PERMANENT, reason=f"tls.{said[1] or said[2]}", executed=_NO, scope=Scope.VENDOR, evidence="tls.reason"
+            kind=_K.PERMANENT,
+            reason=f"tls.{said[1] or said[2]}",
+            executed=_NO,
+            scope=Scope.VENDOR,
+            evidence="tls.reason",
         )
     return None
 
@@ -146,20 +152,20 @@ _PROXY = re.compile(r"^([345]\d\d) |Tunnel connection failed: ([345]\d\d)", re.A
 
 
 def _proxy(evidence: Evidence) -> Failure | None:
-    """A proxy that refused the tunnel: its status says why, and the server was never reached."""
+    """Judge a proxy that refused the tunnel: its status says why, and the server was never reached."""
     said = next((found for link in evidence.chain() if (found := _PROXY.search(link.message))), None)
     status = evidence.status or (int(said[1] or said[2]) if said else None)
     if status is None:
         return None
-    found = failure_of_status(status)
-    return Failure(kind=found.kind, reason=f"proxy.{status}", executed=_NO, scope=Scope.VENDOR, evidence="status")
+    kind = failure_of_status(status).kind
+    return Failure(kind=kind, reason=f"proxy.{status}", executed=_NO, scope=Scope.VENDOR, evidence="status")
 
 
 def _sent(evidence: Evidence) -> Failure | None:
     """Judge what happened after connecting."""
     if evidence.is_a("aiohttp.ContentTypeError", "requests.JSONDecodeError"):
         status = evidence.status
-        return _SEMANTIC if status is None or status < 400 else None  # noqa: PLR2004
+        return _SEMANTIC if status is None or status < 400 else None
     if evidence.is_a(*_WRAPPERS) and evidence.status is None:
         return _wrapped(evidence)
     found = _find(evidence, _SENT)
@@ -168,7 +174,9 @@ def _sent(evidence: Evidence) -> Failure | None:
     return found
 
 
-_NOT_HTTP = re.compile(r"^illegal (status line|header line)|bad status line|^invalid (http version|status line)", re.IGNORECASE)
+_NOT_HTTP = re.compile(
+    r"^illegal (status line|header line)|bad status line|^invalid (http version|status line)", re.IGNORECASE
+)
 
 
 _WRAPPERS = (

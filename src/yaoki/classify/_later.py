@@ -124,7 +124,7 @@ def _date_s(text: str, now_s: float | None) -> float | None:
 
 def _http_date_s(text: str) -> float | None:
     """Return the unix seconds of an HTTP-date in any of its three forms."""
-    from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415 - dates are rare, the module is not small
+    from email.utils import mktime_tz, parsedate_tz
 
     try:
         parts = parsedate_tz(text[:100])
@@ -135,7 +135,7 @@ def _http_date_s(text: str) -> float | None:
 
 def _iso_s(text: str) -> float | None:
     """Return the unix seconds of an RFC 3339 time; without an offset it is UTC."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+    from datetime import UTC, datetime
 
     try:
         at = datetime.fromisoformat(text.strip()[:40])

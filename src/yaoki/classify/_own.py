@@ -24,7 +24,7 @@ def own_rule(below: Callable[[Evidence], Failure]) -> Rule:
 
     def judge(evidence: Evidence) -> Failure | None:
         error = evidence.subject
-        if not isinstance(error, (TerminalError, RetryableError)):
+        if not evidence.is_exception or not isinstance(error, (TerminalError, RetryableError)):
             return None
         cause = below(evidence.cause) if evidence.cause is not None and evidence.depth < _DEPTH_MAX else None
         executed = cause.executed if cause else Executed.MAYBE

@@ -28,10 +28,10 @@ _LINK = re.compile(r"https?://\S{1,2000}")
 class _Saying:
     """One sort of sentence: patterns, and stems one of which is in every text they match (a cheap first look)."""
 
-    def __init__(self, *, kind: FailureKind, scope: Scope, name: str, stems: str, pattern: str) -> None:
+    def __init__(self, kind: FailureKind, scope: Scope, name: str, *, stems: str, patterns: tuple[str, ...]) -> None:
         self.kind, self.scope, self.name = kind, scope, name
         self._stems = tuple(stems.split())
-        self._pattern = re.compile(pattern)
+        self._pattern = re.compile("|".join(patterns))
 
     def is_in(self, text: str) -> bool:
         return any(stem in text for stem in self._stems) and self._pattern.search(text) is not None
@@ -46,50 +46,126 @@ class _Saying:
         )
 
 
-_LASTING: Final = tuple(
-    _Saying(kind=kind, scope=scope, name=name, stems=stems, pattern=pattern)
-    for kind, scope, name, stems, pattern in (
-        (_K.PERMANENT, Scope.KEY, "credentials", "key token credentials authentic unauthorized",
-         r"api key (not valid|is invalid|has expired|was revoked|provided)|(invalid|incorrect|missing|no) (x-)?api[ _-]?key"
-         r"|(security|access|auth\w*|bearer) token [^.]{0,40}(is |has )?(invalid|expired)|invalid (credentials|token)"
-         r"|authentication (failed|required)|unauthorized"),
-        (_K.CAPABILITY, Scope.REQUEST, "too_large", "too exceed context length maximum <=",
-         r"(prompt|input|request|message|image|file|payload|content|context|conversation)s? (is |are )?(too (long|large|big)|exceeds?\b[^.]{0,60}(max|limit|size|context))"
-         r"|maximum context length|context (length|window|size)[^.]{0,40}exceed|exceeds (the )?(available|maximum|model'?s)[^.]{0,20}context"
-         r"|exceeds [\d.]+ ?[kmg]i?b maximum|reduce the length|must be <= \d+|maximum allowed tokens|too many (tokens|images)"),
-        (_K.BUDGET, Scope.KEY, "credit", "credit insufficient billing payment usage spend afford limit: monthly quota balance",
-         r"credit balance|insufficient (balance|credit|fund|quota)|(more|out of|enough|remaining) credits|plans? (&|and) billing"
-         r"|purchase credits|payment required|usage limit (has been )?(reached|exceeded)|spend(ing)? (limit|cap)|can only afford"
-         r"|\blimit: 0\b(?!\.)|monthly (usage|quota|limit|spend)|quota (has been )?exhausted|account balance"),
-        (_K.PERMANENT, Scope.KEY, "refused", "supported allowed authorized denied organization account",
-         r"(country|region)[^.]{0,40}not supported|operation not allowed|not authorized to|access denied|permission denied"
-         r"|(organization|account)[^.]{0,30}(disabled|suspended|deactivated)"),
-        (_K.PERMANENT, Scope.REQUEST, "unprocessable", "could", r"could not (process|decode|read) (the )?(image|file|document)"),
-        (_K.SEMANTIC, Scope.REQUEST, "tool_call", "tool function",
-         r"malformed_function_call|failed to call a function|requested tool does not exist|tool call[^.]{0,40}did not match schema"),
-        (_K.PROGRAMMING, Scope.REQUEST, "history", "tool",
-         r"tool_use[^.]{0,60}without[^.]{0,20}tool_result|'tool_calls' must be followed by|tool call arguments as json"),
-    )
-)  # fmt: skip
+_LASTING: Final = (
+    _Saying(
+        _K.PERMANENT,
+        Scope.KEY,
+        "credentials",
+        stems="key token credentials authentic unauthorized",
+        patterns=(
+            r"api key (not valid|is invalid|has expired|was revoked|provided)",
+            r"(invalid|incorrect|missing|no) (x-)?api[ _-]?key",
+            r"(security|access|auth\w*|bearer) token [^.]{0,40}(is |has )?(invalid|expired)",
+            r"invalid (credentials|token)",
+            r"authentication (failed|required)|unauthorized",
+        ),
+    ),
+    _Saying(
+        _K.CAPABILITY,
+        Scope.REQUEST,
+        "too_large",
+        stems="too exceed context length maximum <=",
+        patterns=(
+            r"(prompt|input|request|message|image|file|payload|content|context|conversation)s? "
+            r"(is |are )?(too (long|large|big)|exceeds?\b[^.]{0,60}(max|limit|size|context))",
+            r"maximum context length|context (length|window|size)[^.]{0,40}exceed",
+            r"exceeds (the )?(available|maximum|model'?s)[^.]{0,20}context|exceeds [\d.]+ ?[kmg]i?b maximum",
+            r"reduce the length|must be <= \d+|maximum allowed tokens|too many (tokens|images)",
+        ),
+    ),
+    _Saying(
+        _K.BUDGET,
+        Scope.KEY,
+        "credit",
+        stems="credit insufficient billing payment usage spend afford limit: monthly quota balance",
+        patterns=(
+            r"credit balance|account balance|insufficient (balance|credit|fund|quota)",
+            r"(more|out of|enough|remaining) credits|purchase credits|can only afford",
+            r"plans? (&|and) billing|payment required",
+            r"usage limit (has been )?(reached|exceeded)|spend(ing)? (limit|cap)|monthly (usage|quota|limit|spend)",
+            r"quota (has been )?exhausted|\blimit: 0\b(?!\.)",
+        ),
+    ),
+    _Saying(
+        _K.PERMANENT,
+        Scope.KEY,
+        "refused",
+        stems="supported allowed authorized denied organization account",
+        patterns=(
+            r"(country|region)[^.]{0,40}not supported|operation not allowed|not authorized to",
+            r"access denied|permission denied",
+            r"(organization|account)[^.]{0,30}(disabled|suspended|deactivated)",
+        ),
+    ),
+    _Saying(
+        _K.PERMANENT,
+        Scope.REQUEST,
+        "unprocessable",
+        stems="could",
+        patterns=(r"could not (process|decode|read) (the )?(image|file|document)",),
+    ),
+    _Saying(
+        _K.SEMANTIC,
+        Scope.REQUEST,
+        "tool_call",
+        stems="tool function",
+        patterns=(
+            r"malformed_function_call|failed to call a function|requested tool does not exist",
+            r"tool call[^.]{0,40}did not match schema",
+        ),
+    ),
+    _Saying(
+        _K.PROGRAMMING,
+        Scope.REQUEST,
+        "history",
+        stems="tool",
+        patterns=(
+            r"tool_use[^.]{0,60}without[^.]{0,20}tool_result|'tool_calls' must be followed by",
+            r"tool call arguments as json",
+        ),
+    ),
+)
+"""What stays wrong however often it is sent."""
 
 _BILLING: Final = re.compile(r"exceeded your (current )?quota|check (your )?(plan|quota) and billing|quota exceeded")
 
-_HEALING: Final = tuple(
-    _Saying(kind=kind, scope=scope, name=name, stems=stems, pattern=pattern)
-    for kind, scope, name, stems, pattern in (
-        (_K.RATE_LIMITED, Scope.KEY, "rate_limit", "limit requests exhausted throttl",
-         r"secondary rate limit|rate ?limit(s|ed)?\b[^.]{0,60}(reached|exceeded|hit)?|too many requests|resource (has been )?exhausted"
-         r"|request was throttled|throttl(ed|ing)"),
-        (_K.OVERLOADED, Scope.MODEL, "overloaded", "overload capacity busy unavailable",
-         r"(server|model|service|engine|system)[^.]{0,30} (is )?(currently )?(overloaded|at capacity|busy)|^overloaded\b|no capacity"
-         r"|service (is )?(temporarily )?unavailable"),
-        (_K.TRANSIENT, Scope.VENDOR, "server_error", "server internal retry stream connection incomplete timed temporar could",
-         r"server had an error|internal (server )?error|please retry your request|stream (disconnected|ended|closed) (before|un)"
-         r"|connection (was )?(reset|closed|aborted|lost)|closed the connection unexpectedly|closed connection without"
-         r"|incomplete (chunked )?read|request timed out|read timed out|temporar(y|ily) (failure|unavailable)"
-         r"|could not be (completed|reached)[^.]{0,40}(transient|retry)"),
-    )
-)  # fmt: skip
+_HEALING: Final = (
+    _Saying(
+        _K.RATE_LIMITED,
+        Scope.KEY,
+        "rate_limit",
+        stems="limit requests exhausted throttl",
+        patterns=(
+            r"rate ?limit(s|ed)?\b|too many requests|resource (has been )?exhausted",
+            r"request was throttled|throttl(ed|ing)",
+        ),
+    ),
+    _Saying(
+        _K.OVERLOADED,
+        Scope.MODEL,
+        "overloaded",
+        stems="overload capacity busy unavailable",
+        patterns=(
+            r"(server|model|service|engine|system)[^.]{0,30} (is )?(currently )?(overloaded|at capacity|busy)",
+            r"^overloaded\b|no capacity|service (is )?(temporarily )?unavailable",
+        ),
+    ),
+    _Saying(
+        _K.TRANSIENT,
+        Scope.VENDOR,
+        "server_error",
+        stems="server internal retry stream connection incomplete timed temporar could",
+        patterns=(
+            r"server had an error|internal (server )?error|please retry your request",
+            r"stream (disconnected|ended|closed) (before|un)",
+            r"connection (was )?(reset|closed|aborted|lost)|closed the connection unexpectedly",
+            r"closed connection without|incomplete (chunked )?read",
+            r"request timed out|read timed out|temporar(y|ily) (failure|unavailable)",
+            r"could not be (completed|reached)[^.]{0,40}(transient|retry)",
+        ),
+    ),
+)
+"""What may pass by itself."""
 
 _MAY_HEAL = frozenset({None, 200, 402, 403, 408, 409, 425, 429})
 _SECONDARY_S = 60.0

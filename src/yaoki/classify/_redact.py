@@ -1,6 +1,4 @@
-"""
-Secrets out, before a message is shown or stored; and what is left when ids, numbers and times are dropped.
-"""
+"""Secrets out, before a message is shown or stored; and what is left when ids, numbers and times are dropped."""
 
 from __future__ import annotations
 
@@ -17,8 +15,9 @@ _SHAPES: Final = re.compile(
     r"""
     -----BEGIN[ A-Z]{0,40}PRIVATE\ KEY-----[\s\S]{0,8000}?(?:-----END[ A-Z]{0,40}PRIVATE\ KEY-----|\Z)
   | \beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?                                # JWT
-  | \b(?:sk|pk|rk|ak)[-_][\w*.-]{6,}                                      # OpenAI, Anthropic, Stripe, OpenRouter
-  | \b(?:gsk|xai|hf|r8|pplx|nvapi|fw|tgp|csk|npm|dop|shpat|whsec|glpat|ghp|gho|ghu|ghs|ghr|github_pat|lsv2)[-_][\w-]{8,}
+  | \bsk[-_][\w*.-]{6,}                                                   # OpenAI, Anthropic, Stripe, OpenRouter
+  | \b(?:pk|rk)_(?:live|test)_\w{6,}
+  | \b(?:gsk|xai|hf|r8|pplx|nvapi|fw|tgp|csk|npm|dop|shpat|whsec|glpat|ghp|gho|ghu|ghs|ghr|github_pat|lsv2)[-_][\w-]{16,}
   | \bxox[abeoprs]-[\w-]{6,}
   | \bAIza[\w-]{20,}
   | \bya29\.[\w.-]{10,}
@@ -27,14 +26,18 @@ _SHAPES: Final = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_VENDORS = "gsk xai hf r8 pplx nvapi fw tgp csk npm dop shpat whsec glpat ghp gho ghu ghs ghr github_pat lsv2 sk pk rk ak"
+_VENDORS: Final = (
+    "gsk xai hf r8 pplx nvapi fw tgp csk npm dop shpat whsec glpat ghp gho ghu ghs ghr github_pat lsv2 sk pk rk"
+)
 _SHAPE_STEMS: Final = (
     *("BEGIN", "eyJ", "xox", "AIza", "ya29.", "AKIA", "ASIA", "AROA", "AIDA", "SG."),
     *(f"{vendor}{joint}" for vendor in _VENDORS.split() for joint in "-_"),
 )
 """Every shape holds one of them: looking for these first is far cheaper than the patterns."""
 
-_SCHEMES: Final = re.compile(r"\b(bearer|basic|digest|negotiate|token)(\s+)(?=[\w+/=.~-]*[\d=_A-Z])[\w+/=.~-]{8,}", re.IGNORECASE | re.ASCII)
+_SCHEMES: Final = re.compile(
+    r"\b((?i:bearer|basic|digest|negotiate|token))(\s{1,3})(?=[\w+/=.~-]*[\d=_A-Z])[\w+/=.~-]{8,}", re.ASCII
+)
 _NAMED: Final = re.compile(
     r"""
     (?P<name>[\w-]{0,40}(?:api[\s_-]?key|secret|passw(?:or)?d|passphrase|pwd|private[_-]key|access[_-]?key(?:[_-]id)?
@@ -45,13 +48,30 @@ _NAMED: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
-_PROVIDED: Final = re.compile(r"\b((?:api key|password|token|secret)(?: provided)?(?: is)?:? )([\w*./+=-]*[\d*][\w*./+=-]{5,})", re.IGNORECASE | re.ASCII)
-_COOKIES: Final = re.compile(r"\b((?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3})([^\n\r\"'}]{1,4000})", re.IGNORECASE | re.ASCII)
+_PROVIDED: Final = re.compile(
+    r"\b((?:api key|password|token|secret)(?: provided)?(?: is)?:? )([\w*./+=-]*[\d*][\w*./+=-]{5,})",
+    re.IGNORECASE | re.ASCII,
+)
+_COOKIES: Final = re.compile(
+    r"\b((?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3})([^\n\r\"'}]{1,4000})", re.IGNORECASE | re.ASCII
+)
 _URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"'<>]{1,500})@", re.IGNORECASE | re.ASCII)
 
 
 _NAME_STEMS: Final = (
-    *("bearer", "basic", "digest", "negotiate", "token", "key", "secret", "passw", "passphrase", "pwd", "authorization"),
+    *(
+        "bearer",
+        "basic",
+        "digest",
+        "negotiate",
+        "token",
+        "key",
+        "secret",
+        "passw",
+        "passphrase",
+        "pwd",
+        "authorization",
+    ),
     *("credential", "signature", "sig", "cookie"),
 )
 

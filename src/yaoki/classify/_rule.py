@@ -8,12 +8,14 @@ whoever knows most is asked first, and a status is asked after everything that s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from yaoki.classify._evidence import Evidence
-from yaoki.records import Failure
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from yaoki.classify._evidence import Evidence
+    from yaoki.records import Failure
 
 __all__ = ["ORDER", "Rule", "register", "registered"]
 

@@ -78,7 +78,7 @@ def _judge(evidence: Evidence) -> Failure | None:
     status = evidence.status
     if status is None:
         return None
-    if status == 409 and (known := _conflict(evidence)):  # noqa: PLR2004
+    if status == 409 and (known := _conflict(evidence)):
         return known
     return failure_of_status(status)
 
@@ -86,10 +86,10 @@ def _judge(evidence: Evidence) -> Failure | None:
 def _conflict(evidence: Evidence) -> Failure | None:
     """Tell the two conflicts an idempotency key meets: the first request still runs, or has been done."""
     said = " ".join([*evidence.body.codes, evidence.prose])[:4000].lower().replace("_", " ")
-    if any(word in said for word in ("in progress", "in flight", "in use", "being processed", "concurrent", "try again")):
-        return Failure(
-            kind=_K.TRANSIENT, reason="http.409.in_progress", executed=Executed.NO, evidence="body.message"
-        )
+    if any(
+        word in said for word in ("in progress", "in flight", "in use", "being processed", "concurrent", "try again")
+    ):
+        return Failure(kind=_K.TRANSIENT, reason="http.409.in_progress", executed=Executed.NO, evidence="body.message")
     if any(word in said for word in ("duplicate", "already processed", "already been processed")):
         return Failure(
             kind=_K.PERMANENT,

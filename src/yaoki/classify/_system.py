@@ -108,7 +108,7 @@ def judge_system(evidence: Evidence) -> Failure | None:
 
 
 def _resolving(number: int) -> Failure:
-    import socket  # noqa: PLC0415 - whoever raised it has imported it; nobody else needs it
+    import socket
 
     name = next((name for name in _RESOLVING if getattr(socket, name, None) == number), "EAI_UNKNOWN")
     kind = _RESOLVING.get(name, _K.TRANSIENT)

@@ -1,33 +1,30 @@
 """
-Runners that can be told to stop: they begin and claim nothing more, and let what is in flight settle.
+A runner that can be told to stop: it begins and claims nothing more, and lets what is in flight settle.
 
-The run is left `pending`, as an ordered end: no crash is counted, nothing is in doubt. Whoever told them
+The run is left `pending`, as an ordered end: no crash is counted, nothing is in doubt. Whoever told it
 kills the process when that takes too long; nothing correct depends on it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from yaoki.clock import SystemClock
 from yaoki.records import State
 from yaoki.runtime import Runner
-from yaoki.runtime._async_runner import AsyncRunner
 from yaoki.runtime._live import Halt
 
 if TYPE_CHECKING:
     from yaoki.journal import RunRow
-    from yaoki.runtime import Bound, Receipt
-    from yaoki.runtime._async import AsyncDriver
+    from yaoki.runtime import Bound
     from yaoki.runtime._drive import Returned
     from yaoki.runtime._history import History
     from yaoki.runtime._live import Live
     from yaoki.runtime._sync import SyncDriver
 
-__all__ = ["Drained", "DrainingAsyncRunner", "DrainingRunner"]
+__all__ = ["HALT", "Drained", "DrainingRunner", "raise_if_moving"]
 
-_HALT = Halt(to="drain", text="its process was told to stop")
+HALT = Halt(to="drain", text="its process was told to stop")
 _MOVING = (State.PENDING, State.RUNNING, State.SLEEPING)
 
 
@@ -62,7 +59,7 @@ class DrainingRunner(Runner):
         """Begin and claim nothing more; `run` raises `Drained` when what is in flight has settled."""
         self._own.draining = True
         if self._driven is not None:
-            self._driven.stop_with(_HALT)
+            self._driven.stop_with(HALT)
 
     def _drive(self, row: RunRow, bound: Bound[Any]) -> History:
         if self._own.draining:
@@ -74,66 +71,17 @@ class DrainingRunner(Runner):
             self._own.driving = False
             self._driven = None
         if self._own.draining:
-            _raise_if_moving(self.store.get(row.name))
+            raise_if_moving(self.store.get(row.name))
         return history
 
     def _body(self, live: Live, bound: Bound[Any], driver: SyncDriver) -> Returned:
         self._driven = live
         if self._own.draining:
-            live.stop_with(_HALT)
+            live.stop_with(HALT)
         return super()._body(live, bound, driver)
 
 
-class DrainingAsyncRunner(AsyncRunner):
-    """An async runner for one run; `drain` is called in its event loop."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__(store)
-        self._draining = False
-        self._driving = False
-        self._main: asyncio.Task[Any] | None = None
-        self._at: tuple[Live, AsyncDriver] | None = None
-
-    async def run_one(self, bound: Bound[Any], run_id: str) -> Receipt[Any]:
-        """Drive the run as `run` does; raises `Drained` once told to stop and what was in flight has settled."""
-        self._main = asyncio.current_task()
-        try:
-            return await self.run(bound, run_id=run_id)
-        except asyncio.CancelledError:
-            if self._draining:
-                raise Drained from None
-            raise
-
-    def drain(self) -> None:
-        """Begin and claim nothing more."""
-        self._draining = True
-        if self._at is not None:
-            live, driver = self._at
-            live.stop_with(_HALT)
-            driver.halted()
-        elif not self._driving and self._main is not None:
-            self._main.cancel()
-
-    async def _drive(self, row: RunRow, bound: Bound[Any]) -> History:
-        if self._draining:
-            raise Drained
-        self._driving = True
-        try:
-            history = await super()._drive(row, bound)
-        finally:
-            self._driving = False
-            self._at = None
-        if self._draining:
-            _raise_if_moving(self.store.get(row.name))
-        return history
-
-    async def _body(self, live: Live, bound: Bound[Any], driver: AsyncDriver) -> Returned:
-        self._at = live, driver
-        if self._draining:
-            live.stop_with(_HALT)
-        return await super()._body(live, bound, driver)
-
-
-def _raise_if_moving(row: RunRow | None) -> None:
+def raise_if_moving(row: RunRow | None) -> None:
+    """Raise `Drained` unless the run has come to rest."""
     if row is not None and row.state in _MOVING:
         raise Drained

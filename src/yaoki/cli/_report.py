@@ -18,7 +18,9 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     input: Raw | UnsetType = UNSET
     """The JSON input; unset means what the run has, or no arguments for a new one."""
     notes: bool = False
-    """Whether to print the preflight's notes: the first worker does."""
+    """Whether to say what a person should know before the run starts: the first worker does."""
+    name_it: bool = False
+    """Whether the run's id is among that: it was made up, or somebody watches."""
     debug: bool = False
 
 

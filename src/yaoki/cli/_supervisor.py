@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Interrupted", "supervise"]
 
 _DRAIN_S = 5.0
+_INSISTED = 2
+"""The second signal does not wait for what is in flight."""
 _LOOK_S = 1.0
 """How often the store is read while a worker runs; where reading is slow, less often."""
 _LOOK_SHARE = 20
@@ -132,11 +134,10 @@ class _Supervisor:
     def _drain(self, child: Child) -> None:
         """Pass the signal on, and wait for what is in flight: 5 s at most, or until somebody insists."""
         clock = self._here.clock
-        self._here.out.note(f"stopping: what is in flight has {_DRAIN_S:g} s to settle; again kills it now")
         child.signal(signal.SIGTERM)
+        self._here.out.note(f"stopping: what is in flight has {_DRAIN_S:g} s to settle; again kills it now")
         until_s = clock.monotonic_s() + _DRAIN_S
-        insisted = self._stop.count + 1
-        while clock.monotonic_s() < until_s and self._stop.count < insisted:
+        while clock.monotonic_s() < until_s and self._stop.count < _INSISTED:
             if child.wait(until_s - clock.monotonic_s(), self._wakeup):
                 return
         child.kill()

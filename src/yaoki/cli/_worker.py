@@ -84,9 +84,6 @@ def _bound(job: Job) -> Bound[Any]:
     module = load_file(path)
     loops = _loops(module)
     loop = loops[find_loop_name(name, sorted(loops), str(path))]
-    if job.notes:
-        for note in loop.preflight():
-            sys.stderr.write(f"yaoki: {note}\n")
     if job.input is UNSET:
         stored = _stored_input(job)
         if stored is not None:
@@ -121,21 +118,30 @@ def _drive_sync(job: Job, bound: Bound[Any]) -> None:
     runner = DrainingRunner(job.store)
     signal.signal(signal.SIGTERM, lambda *_: runner.drain())
     with runner:
+        _say(job, bound)
         runner.run(bound, run_id=job.run_id)
 
 
 def _drive_async(job: Job, bound: Bound[Any]) -> None:
     import asyncio
 
-    from yaoki.cli._drain import DrainingAsyncRunner
+    from yaoki.cli._drain_async import DrainingAsyncRunner
 
     async def drive() -> None:
         runner = DrainingAsyncRunner(job.store)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, runner.drain)
         async with runner:
+            _say(job, bound)
             await runner.run_one(bound, job.run_id)
 
     asyncio.run(drive())
+
+
+def _say(job: Job, bound: Bound[Any]) -> None:
+    """Say what should be known before the run starts; the store is open by now, and the input fits."""
+    if job.notes:
+        lines = [f"run {job.run_id}"] if job.name_it else []
+        sys.stderr.writelines(f"yaoki: {line}\n" for line in [*lines, *bound.loop.preflight()])
 
 
 def _loops(module: ModuleType) -> dict[str, Loop[..., Any]]:

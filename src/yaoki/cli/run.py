@@ -51,9 +51,8 @@ def run(
     path, loop = split_target(target)
     given = msgspec.UNSET if input_ is None else msgspec.Raw(json.dumps(read_input(input_)).encode())
     name = _checked(run_id) if run_id is not None else _fresh(path, loop, here)
-    job = Job(target=target, run_id=name, store=here.store, input=given, debug=debug)
-    if run_id is None or here.out.watched:
-        here.out.note(f"run {name}")
+    named = run_id is None or here.out.watched
+    job = Job(target=target, run_id=name, store=here.store, input=given, name_it=named, debug=debug)
     try:
         supervise(job, here)
     except Interrupted as ended:

@@ -7,12 +7,16 @@ The loop is the one in `examples/refunds`, unchanged; the command is `yaoki run`
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import tempfile
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from typing import TextIO
 
     from yaoki.demo._audit import Audit
@@ -55,25 +59,23 @@ def main(
     clock = SystemClock()
     began_s = clock.monotonic_s()
     plan = draw_plan(clock.rng().randrange(_SEEDS) if seed is None else seed)
+    if store and (taken := _taken(store)):
+        sys.stderr.write(f"yaoki: {store} already has the run {taken}; name another store, or leave --store out\n")
+        return 2
     folder = Path(tempfile.mkdtemp(prefix="yaoki-demo-"))
     place = Place(folder=folder, store=store or f"sqlite:///{folder / 'yaoki.db'}", example=example_folder())
     good = False
     try:
-        if taken := _taken(place):
-            sys.stderr.write(
-                f"yaoki demo: {place.store} already has {taken}; name another store, or leave --store out\n"
-            )
-            return 2
-        with board_for(sys.stderr, lambda: clock.monotonic_s() - began_s) as board:
+        with _ending_in_order(), board_for(sys.stderr, lambda: clock.monotonic_s() - began_s) as board:
             board.say("", _opening(plan.seed, place))
             director = Director(place, plan, board, lambda: clock.monotonic_s() - began_s)
             found = audit(director.run())
         good = found.ok
         _write(found, as_json=as_json, out=out or sys.stdout)
+    finally:
         if keep or not good:
             sys.stderr.write(f"Kept: {folder}\n")
-    finally:
-        if good and not keep:
+        else:
             shutil.rmtree(folder, ignore_errors=True)
     return 0 if good else 1
 
@@ -85,16 +87,33 @@ def _opening(seed: int, place: Place) -> str:
     return f"seed {seed} · {place.example / 'agent.py'} · its own short times: {times}"
 
 
-def _taken(place: Place) -> str:
+@contextmanager
+def _ending_in_order() -> Generator[None]:
+    """Let SIGTERM end the demo as Ctrl-C does: its commands first, then itself."""
+
+    def stop(number: int, frame: object) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _taken(store: str) -> str:
     """Return a run id of the demo the store already has, or nothing."""
     from yaoki.demo._cases import CASES
     from yaoki.runtime import Runner
 
     tickets = {case.ticket for case in CASES}
-    path = place.store.removeprefix("sqlite:///")
-    if not Path(path).exists():
+    if not Path(store.removeprefix("sqlite:///")).exists():
         return ""
-    with Runner.verbs(place.store) as runs:
+    with Runner.verbs(store) as runs:
         return next((receipt.run_id for receipt in runs.list() if receipt.run_id in tickets), "")
 
 

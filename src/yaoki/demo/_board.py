@@ -34,14 +34,16 @@ _FAULTS = {
     "429-seconds": "429, retry-after in seconds",
     "429-date": "429, retry-after as a date",
     "529": "529 overloaded",
-    "503-refused": "503, nothing was done",
-    "502": "502, nothing was done",
+    "503-refused": "503 with retry-after",
+    "502": "502",
     "502-after": "502, after doing it",
-    "reset": "connection reset, nothing was done",
+    "reset": "connection reset",
     "reset-after": "connection reset, after doing it",
-    "late": "no answer in time, after doing it",
-    "truncated": "half an answer, after doing it",
+    "late": "no answer in time",
+    "truncated": "half an answer",
 }
+_DOES = frozenset({"refunds", "mails"})
+"""Endpoints that do something, so that it matters whether a fault strikes before or after."""
 
 
 class Board(Protocol):
@@ -214,9 +216,10 @@ def _of_vendor(event: Event) -> tuple[str, Mood]:
     if event.event == "effect":
         return _of_effect(event), ""
     if event.event == "replayed":
-        return "vendor: knows this key, refunds nothing twice", "good"
+        return "refunds: this key is known; nothing is refunded twice", "good"
     if event.fault:
-        return f"vendor: {event.endpoint}: {_FAULTS[event.fault]}", "fault"
+        when = ", after doing it" if event.fault in {"late", "truncated"} and event.endpoint in _DOES else ""
+        return f"{event.endpoint}: {_FAULTS[event.fault]}{when}", "fault"
     return "", ""
 
 
@@ -229,6 +232,6 @@ def _of_effect(event: Event) -> str:
 
 def _of_kill(kill: Kill, pid: int) -> str:
     if kill.tool == "ask_model":
-        return f"SIGKILL to worker {pid} while the model was thinking"
-    where = "done, not recorded" if kill.when == "after" else "recorded as begun, not done"
-    return f"SIGKILL to worker {pid} in {kill.tool}: {where}"
+        return f"SIGKILL to worker {pid}: the model was thinking"
+    where = "done, not yet on record" if kill.when == "after" else "on record as begun, not done"
+    return f"SIGKILL to worker {pid}: {kill.tool} {where}"

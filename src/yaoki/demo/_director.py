@@ -71,7 +71,8 @@ class Director:
         with VendorProcess(self._place, self._heard) as vendor, self._gates():
             pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ticket")
             try:
-                list(pool.map(lambda case: self._work(case, vendor.url), self._cases))
+                for work in [pool.submit(self._work, case, vendor.url) for case in self._cases]:
+                    work.result()
             except BaseException:
                 self._stop()
                 raise
@@ -115,9 +116,9 @@ class Director:
             if line is None:
                 return False
             happened = line in self._place.ledger_lines()
-            looked = f"the ledger {'has' if happened else 'does not have'} the line {line!r}"
+            looked = f"the ledger {'has' if happened else 'does not have'} that line"
             verdict = ["happened", "null"] if happened else ["not-happened"]
-            self._board.say(case.ticket, f"asks: did {ask.call} happen? {looked}: {verdict[0]}", "ask")
+            self._board.say(case.ticket, f"asks a person: did {ask.call} happen? {looked} → {verdict[0]}", "ask")
             self._yaoki(case.ticket, vendor_url, "answer", case.ticket, ask.id, *verdict, "--store", self._place.store)
             self._asked.append(Asked(run=case.ticket, ask=ask.id, call=ask.call, looked=looked, verdict=verdict[0]))
         return bool(asks)
@@ -209,9 +210,15 @@ class Director:
         try:
             claims = [record for _, _, record in self._journal(kill.ticket) if isinstance(record, Claimed)]
             pid = claims[-1].pid
-            os.kill(pid, signal.SIGKILL)
+            # A process killed before is still there until its supervisor has looked; it dies once.
+            fresh = all(killed.pid != pid for killed in self._kills)
+            if fresh:
+                os.kill(pid, signal.SIGKILL)
         except (YaokiError, IndexError, ProcessLookupError) as error:
             self._board.say(kill.ticket, f"could not kill its worker: {error!r}", "bad")
+            return
+        if not fresh:
+            self._board.say(kill.ticket, f"worker {pid} was killed already", "bad")
             return
         self._kills.append(Killed(kill=kill, pid=pid, at_s=round(self._elapsed_s(), 2)))
         self._board.killed(kill, pid)

@@ -139,13 +139,16 @@ def draw_plan(seed: int, cases: Sequence[Case] = CASES) -> Plan:
 
 
 def _draw_kills(dice: Random, cases: Sequence[Case]) -> Iterable[Kill]:
+    struck: dict[str, set[str]] = {}
     for tool, moments in _KILLS:
         calls = _numbered(tool, cases)
         dice.shuffle(calls)
-        taken: set[str] = set()
+        # A mail and a ledger line may be under way together, and one death would serve for both.
+        taken = struck.setdefault(tool, set()) | (struck["send_mail"] if tool == "append_ledger" else set[str]())
         for when in moments:
             ticket, number = next(call for call in calls if call[0] not in taken)
             taken.add(ticket)
+            struck[tool].add(ticket)
             yield Kill(ticket=ticket, tool=tool, number=number, when=when)
 
 

@@ -6,14 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from yaoki.records import Adopt, Begin, Claimed, Settle
+from yaoki.records import Adopt, Answer, Begin, Claimed, Question, Settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from yaoki.records import Entry, Failure, Record
 
 __all__ = ["Recorded", "read_steps", "tool_of"]
+
+_POSTS = 2**31
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,11 +43,22 @@ def tool_of(identity: str) -> str:
 
 
 def read_steps(entries: Iterable[Entry]) -> Recorded:
-    """Count a run's records, in the order of their seq."""
+    """Count a run's records, given in the order of their seq."""
     reader = _Reader()
-    for entry in entries:
+    for entry in _in_time(entries):
         reader.take(entry.key, entry.record)
     return reader.run
+
+
+def _in_time(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Put what was written from outside (seq 2**31 and more) where it belongs in time."""
+    written = list(entries)
+    posts = [entry for entry in written if entry.seq >= _POSTS]
+    for entry in written[: len(written) - len(posts)]:
+        while posts and posts[0].record.at < entry.record.at:
+            yield posts.pop(0)
+        yield entry
+    yield from posts
 
 
 class _Reader:
@@ -54,6 +67,7 @@ class _Reader:
         self._complete: set[str] = set()
         self._failed: dict[str, str] = {}
         self._keys: dict[str, str] = {}
+        self._asked: dict[str, str] = {}
         self._counted: set[tuple[str, int]] = set()
 
     def take(self, identity: str, record: Record) -> None:
@@ -67,6 +81,11 @@ class _Reader:
                 self._failed_attempt(identity, record.attempt, failure)
             case Settle(outcome="ok") | Adopt(failure=None) if "!" not in identity:
                 self._completed(identity)
+            case Question():
+                self._asked[record.id] = identity
+            case Answer(verdict="happened"):
+                # The answer itself is what the step has for a value.
+                self._completed(self._asked[record.question])
             case _:
                 pass
 
@@ -86,6 +105,8 @@ class _Reader:
             self.run.failures[failure.reason] += 1
 
     def _completed(self, identity: str) -> None:
+        if identity in self._complete:
+            return
         self._complete.add(identity)
         tool = tool_of(identity)
         self.run.done[tool] += 1

@@ -6,12 +6,13 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from yaoki.errors import DeclarationError
+from yaoki.errors import DeclarationError, JournalError
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._async import AsyncDriver
 from yaoki.runtime._commits import Commits
 from yaoki.runtime._drive import Returned, conclude, take_up
+from yaoki.runtime._live import Halt
 from yaoki.runtime._run import AsyncRun
 from yaoki.runtime._runner import Base, next_move
 from yaoki.runtime._sync import POLL_S
@@ -170,9 +171,15 @@ class AsyncRunner(Base):
         """Look for what is posted from outside."""
         while True:
             await asyncio.sleep(POLL_S)
-            if self._driven and self.store.failed is None and self.store.changed():
+            try:
+                if self._driven and self.store.failed is None and self.store.changed():
+                    for driver in list(self._driven):
+                        driver.posted()
+            except JournalError as error:
                 for driver in list(self._driven):
-                    driver.posted()
+                    driver.live.broken = error
+                    driver.live.stop_with(Halt(to="drain", text=str(error)))
+                    driver.halted()
 
     # --- verbs
 

@@ -93,8 +93,8 @@ class Commits:
 
 def _acknowledge(waiters: list[object], error: BaseException | None) -> None:
     for waiter in waiters:
-        ack = cast("asyncio.Future[None]", waiter)
-        if ack.done():
+        ack = cast("asyncio.Future[None] | None", waiter)
+        if ack is None or ack.done():
             continue
         if error is None:
             ack.set_result(None)

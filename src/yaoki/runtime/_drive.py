@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.classify import classify, process_died
-from yaoki.errors import EncodingError, JournalError, StepFailed, YaokiError
+from yaoki.errors import EncodingError, Fenced, JournalError, Passing, RunBusy, StepFailed, YaokiError
 from yaoki.policy import Ladder, crash_verdict, decide
 from yaoki.records import (
     ABSENT,
@@ -177,7 +177,9 @@ def conclude(live: Live, returned: Returned) -> None:
     if live.broken is not None:
         raise live.broken
     error = returned.error
-    if error is not None and not isinstance(error, Exception) and live.halt is None and not returned.unfinished:
+    if isinstance(error, Passing) or (live.detached and not _owns(live)):
+        raise _taken_over(live)
+    if error is not None and not isinstance(error, Exception):
         _leave_pending(live, "interrupted")
         raise error
     if isinstance(error, JournalError):
@@ -279,9 +281,11 @@ def _waiting_text(live: Live, suspend: Suspend) -> str:
     return asked.question.text if asked is not None else suspend.text
 
 
+def _taken_over(live: Live) -> RunBusy:
+    return RunBusy(f"run {live.name}: another process took it over; what it does is in its journal", live.name)
+
+
 def _leave_pending(live: Live, text: str) -> None:
-    if live.detached and not _owns(live):
-        return
     _leave(live, State.PENDING, Parked(at=live.now_ms(), state="pending", waits_for="drain", text=text), note=text)
 
 
@@ -301,18 +305,21 @@ def _leave(
     value: bytes | None = None,
 ) -> None:
     seq = live.note("", record)
-    live.journal.leave(
-        live.run,
-        live.epoch,
-        seq,
-        [("", record)],
-        state=state,
-        wake_ms=wake_ms,
-        waits_for=waits_for,
-        note=note[:500],
-        value=value,
-        seen=live.history.post_seq,
-    )
+    try:
+        live.journal.leave(
+            live.run,
+            live.epoch,
+            seq,
+            [("", record)],
+            state=state,
+            wake_ms=wake_ms,
+            waits_for=waits_for,
+            note=note[:500],
+            value=value,
+            seen=live.history.post_seq,
+        )
+    except Fenced:
+        raise _taken_over(live) from None
     live.journal.sync()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.errors import DeclarationError, Passing, StepFailed
 from yaoki.runtime import _context
+from yaoki.runtime._live import Halt
 
 if TYPE_CHECKING:
     import asyncio
@@ -72,7 +73,12 @@ def fan_sync(parent: Branch, names: Sequence[str], thunks: Sequence[Callable[[],
                 pool.submit(contextvars.copy_context().run, one, name, thunk)
                 for name, thunk in zip(names, thunks, strict=True)
             ]
-            outcomes = [future.result() for future in waiting]
+            try:
+                outcomes = [future.result() for future in waiting]
+            except BaseException as stop:  # Ctrl-C in the waiting thread: nothing new begins, what was begun settles
+                wrong.append(stop)
+                parent.live.stop_with(Halt(to="drain", text="interrupted"))
+                raise
     if wrong:
         raise wrong[0]
     if parks:

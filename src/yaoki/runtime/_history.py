@@ -168,7 +168,11 @@ class History:
             for key, past in self.steps.items()
             if key not in asked and "!" not in key and (before is None or past.first_seq < before)
         ]
-        keys += [key for key, (seq, _) in self.points.items() if key not in asked and (before is None or seq < before)]
+        keys += [
+            key
+            for key, (seq, _) in self.points.items()
+            if key not in asked and "!" not in key and (before is None or seq < before)
+        ]
         return keys
 
     # --- one record each

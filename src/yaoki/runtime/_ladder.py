@@ -13,14 +13,14 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.errors import EncodingError, StepFailed
-from yaoki.policy import Abort, Ask, DeadLetter
+from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
 from yaoki.records import ABSENT, Adopt, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
 from yaoki.runtime._attempt import attempt, decide_for, hold_of
 from yaoki.runtime._doubt import carry_out_answer, question_of
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._failures import last_failure, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
-from yaoki.runtime._step import Step, make_step
+from yaoki.runtime._step import Step, check_step
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -97,12 +97,23 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
         if outcome == "abort":
             raise step_failed(live, step, last_failure(past), past.attempts)
         return (yield from attempt(live, step, past, _slot(live, step, past)))
+    if past.redriven and not allows_repeat(past.effect, past.executed):
+        yield from _redriven_in_doubt(live, step, past)
+        return False, None
     if not past.begun or past.redriven:
         return (yield from attempt(live, step, past, _slot(live, step, past)))
     last = past.last
     if last is None or last.decision is None:
         return (yield from attempt(live, step, past, past.slot))
     return (yield from _carry_out(live, step, past, last, last.decision))
+
+
+def _redriven_in_doubt(live: Live, step: Step, past: Past) -> Steps:
+    """A redrive orders a new ladder, not a repeat of what may have happened: check, or ask, first."""
+    if step.tool.check is not None and past.executed is Executed.MAYBE:
+        yield from _check(live, step, past, Decision(do="check", next_at=live.now_ms()))
+    else:
+        yield Write(step.key, question_of(live, step, past, "doubt"))
 
 
 def _slot(live: Live, step: Step, past: Past) -> int:
@@ -162,11 +173,11 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
     assert check is not None
     assert past.last is not None
     assert past.begin is not None
-    yield Wait(decision.next_at, "check")
+    # After a death nobody knows when the attempt ended: not before it was found dead.
+    yield Wait(max(decision.next_at, past.settled_ms + int(step.tool.check_after_s * 1000)), "check")
     key = sub_key(step.key, "check", past.begun)
-    sub = make_step(step.branch, check, (), step.values, key=key)
     try:
-        verdict = yield from ladder(live, sub)
+        verdict = yield from ladder(live, check_step(step, check, key))
     except StepFailed as error:
         yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {error.failure.message}"))
         return

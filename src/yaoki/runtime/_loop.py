@@ -238,5 +238,5 @@ def _tools_in(value: object) -> list[Tool[Any, Any]]:
     for one in listed:
         plain = one.tool if isinstance(one, BoundTool) else one
         if isinstance(plain, Tool):
-            found.append(plain)
+            found.append(plain)  # pyright: ignore[reportUnknownArgumentType] - its parameters do not matter here
     return found

@@ -35,7 +35,7 @@ def receipt_of(
     receipt.asks = [_ask(asked) for asked in history.questions.values()]
     receipt.attempts = history.attempts
     receipt.first_attempt_failures = history.first_attempt_failures
-    receipt.restarts = max(0, history.claims - 1)
+    receipt.restarts = row.deaths
     receipt.turn = history.segment
     if history.parked is not None:
         receipt.diff = history.parked.diff

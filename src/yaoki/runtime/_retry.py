@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
 from yaoki.policy import Retry
 from yaoki.records import Effect
@@ -181,8 +181,7 @@ def _wrap_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         if items is None:
             return item
         yield item
-        rest: Any = yield from items
-        return rest
+        return (yield from cast("Generator[Any, Any, Any]", items))
 
     return call
 

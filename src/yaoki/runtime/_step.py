@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._live import Branch
     from yaoki.runtime._tool import Tool
 
-__all__ = ["Step", "action_key", "fingerprint", "make_step"]
+__all__ = ["Step", "action_key", "check_step", "fingerprint", "make_step"]
 
 
 class Step:
@@ -84,6 +84,16 @@ def make_step(
     step.call_id = call_id
     step.for_model = for_model
     return step
+
+
+def check_step(step: Step, check: Tool[Any, Any], key: str) -> Step:
+    """Return the sub-step that asks a step's check: the same arguments, Local ones included."""
+    asked = Step(check, step.branch, key)
+    asked.given = step.given[:1] if check.is_method else ()
+    asked.named = step.values
+    asked.values = step.values
+    asked.args = asked.action = fingerprint(check.name, step.args.encode())
+    return asked
 
 
 def fingerprint(name: str, data: bytes) -> str:

@@ -115,9 +115,9 @@ class Tool(Generic[P, R]):
         self.rungs = None if escalate is None else ladder_of(escalate)
         self.agent = agent or _PLAIN
         self.check_after_s = check_after_s
-        self.check = _check_tool(self, check) if check is not None else None
         self.hidden = self.params.local | self.params.injected
         self._codec: Codec | None = None
+        self.check = _check_tool(self, check) if check is not None else None
         self._refuse_contradictions()
         self._codec = self._resolve_codec(final=False)
         functools.update_wrapper(self, fn)
@@ -164,6 +164,9 @@ class Tool(Generic[P, R]):
         resolved = self.effect(**values)
         if not isinstance(cast("object", resolved), Effect):
             msg = f"tool {self.name}: effect= returned {resolved!r}; it must return an Effect"
+            raise DeclarationError(msg)
+        if resolved is Effect.KEYED and "idempotency_key" not in self.params.injected:
+            msg = f"tool {self.name}: effect= returned KEYED, but it takes no key: `*, idempotency_key: str = INJECTED`"
             raise DeclarationError(msg)
         return resolved
 
@@ -318,12 +321,13 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
 def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
     """Make a check a read-only tool of its own, so that it is retried and recorded like any other."""
     name = getattr(check, "__name__", "check")
-    wanted = set(owner.params.signature.parameters)
+    wanted = set(owner.params.signature.parameters) - {"self"}
     if isinstance(check, Tool | BoundTool):
         msg = f"tool {owner.name}: check={name} is itself a tool; give the plain function"
         raise DeclarationError(msg)
     signature = inspect.signature(check)
-    taken = set(signature.parameters)
+    bound = owner.is_method and next(iter(signature.parameters), "") == "self"
+    taken = set(signature.parameters) - ({"self"} if bound else set())
     odd = any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in signature.parameters.values())
     if not odd and taken != wanted:
         missing = ", ".join(sorted(wanted - taken)) or "nothing"
@@ -334,7 +338,7 @@ def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
         )
         raise DeclarationError(msg)
     wire = _async_wire(owner, check, name) if inspect.iscoroutinefunction(check) else _sync_wire(owner, check, name)
-    return Tool(
+    made = Tool(
         wire,
         effect=Effect.READ_ONLY,
         retry=owner.retry,
@@ -342,18 +346,21 @@ def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
         name=f"{owner.name}.check",
         skip=0,
     )
+    made.is_method = bound
+    made.hidden = owner.params.local | owner.params.injected
+    return made
 
 
 def _sync_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
-    def asked(**values: object) -> object:
-        return _verdict_on_wire(owner, name, check(**values))
+    def asked(*own: object, **values: object) -> object:
+        return _verdict_on_wire(owner, name, check(*own, **values))
 
     return asked
 
 
 def _async_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
-    async def asked(**values: object) -> object:
-        return _verdict_on_wire(owner, name, await check(**values))
+    async def asked(*own: object, **values: object) -> object:
+        return _verdict_on_wire(owner, name, await check(*own, **values))
 
     return asked
 
