@@ -28,7 +28,7 @@ _DEPTH_MAX = 100
 _TEXT_MAX = 200
 
 
-class UnresolvedAnnotation(EncodingError):
+class UnresolvedAnnotation(EncodingError):  # noqa: N818 - reads as what it says
     """
     A name in the annotation is not defined yet (a forward reference, or an import only type checkers see).
 
@@ -390,7 +390,7 @@ def _refusal(value: object, error: Exception | None) -> EncodingError:
 def _is_refused(value: object) -> bool:
     try:
         _ENCODER.encode(value)
-    except Exception:
+    except Exception:  # noqa: BLE001 - any error is the answer
         return True
     return False
 

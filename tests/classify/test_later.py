@@ -19,6 +19,7 @@ DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
     [
         ({"retry-after": "7"}, 7),
         ({"retry-after": " 7 "}, 7),
+        ({"Retry-After": "7"}, 7),
         ({"retry-after": "1.5"}, 1.5),
         ({"retry-after": "0"}, 0),
         ({"retry-after": "-3"}, 0),

@@ -72,10 +72,13 @@ def failure_of(call: Callable[[str], object], url: str) -> Failure:
     try:
         found = call(url)
     except Exception as error:
-        assert not is_control_flow(error)
-        return classify(error, now_ms=0)
-    assert isinstance(found, Failure), f"{url} did not fail"
-    return found
+        failure = classify(error, now_ms=0)
+        steers = is_control_flow(error)
+    else:
+        assert isinstance(found, Failure), f"{url} did not fail"
+        failure, steers = found, False
+    assert not steers
+    return failure
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +231,11 @@ def following(call: Any) -> Any:
         with httpx.Client(timeout=TIMEOUT_S, trust_env=False, follow_redirects=True) as client:
             return client.post(url, content=b"x").raise_for_status()
 
-    return by_httpx_following if call is by_httpx else call
+    def by_urllib3_following(url: str) -> object:
+        with urllib3.PoolManager(retries=urllib3.Retry(total=2, connect=0, redirect=2)) as pool:
+            return classify(pool.request("POST", url, body=b"x", timeout=TIMEOUT_S), now_ms=0)
+
+    return {by_httpx: by_httpx_following, by_urllib3: by_urllib3_following}.get(call, call)
 
 
 @pytest.mark.parametrize(

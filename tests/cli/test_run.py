@@ -205,7 +205,7 @@ def test_a_sync_call_past_twice_its_timeout_costs_the_worker_and_is_tried_again(
 
 
 def test_a_worker_killed_while_the_run_sleeps_wakes_up_as_if_nothing_had_been(place):
-    process = place.start("run", "agents.py:naps", "--run-id", "r1", "--json")
+    process = place.start("run", "agents.py:dozes", "--run-id", "r1", "--json")
     until(lambda: place.effects, "the first step")
     os.kill(place.worker_of(process), signal.SIGKILL)
     said = place.end(process)
@@ -234,3 +234,28 @@ def test_changed_code_waits_with_a_difference_and_goes_on_when_it_is_put_back(pl
     assert place.effects == ["charge A-1 4200"]
     place.write("agents.py", source)
     assert place.type("run", "agents.py:doubt", "--run-id", "r1").code == 0
+
+
+def test_an_async_run_drains_as_well(place):
+    process = place.start("run", "agents.py:aslow", "--run-id", "r1")
+    place.wait_for("open.waiting")
+    process.send_signal(signal.SIGTERM)
+    until(lambda: "stopping" in place.err(process), "the signal to be passed on")
+    place.open("open")
+    said = place.end(process)
+    assert said.code == 143, said.err
+    assert "look after" not in place.effects
+    again = place.type("run", "agents.py:aslow", "--run-id", "r1", "--json")
+    assert again.json["value"] == "slept"
+    assert place.effects == ["look before", "gate open", "look after"]
+
+
+@pytest.mark.parametrize("loop", ["naps", "anaps"])
+def test_a_sleeping_run_is_stopped_at_once_and_stays_asleep(place, loop):
+    process = place.start("run", f"agents.py:{loop}", "--run-id", "r1")
+    until(lambda: place.effects, "the first step")
+    until(lambda: "SLEEPING" in place.type("show", "r1").out, "the run to fall asleep")
+    process.send_signal(signal.SIGINT)
+    assert place.end(process).code == 130
+    assert "SLEEPING until" in place.type("show", "r1").out
+    assert place.effects == ["look before"]

@@ -10,7 +10,7 @@ from yaoki.cli._target import find_loop_name, load_file, split_target
 
 @pytest.fixture(autouse=True)
 def _modules_as_they_were(monkeypatch):
-    """Loading a file puts its folder on the path and its module in the table; neither may outlive the test."""
+    """Keep what loading a file does to the path and the table of modules within its test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
 

@@ -17,6 +17,7 @@ from tests.cli.made import (
 )
 from yaoki.cli._views_ask import example_of
 from yaoki.cli._views_journal import journal_data, journal_lines
+from yaoki.cli._views_runs import runs_lines
 from yaoki.cli._views_show import show_lines, timeline_lines
 from yaoki.cli._views_text import Commands
 from yaoki.records import Begin, Claimed, Effect, Entry, Executed, Failure, FailureKind, Settle, Spent, State
@@ -211,7 +212,7 @@ def test_a_dead_run_says_where_why_what_was_tried_and_what_to_type():
     )
     lines = shown(run)
     assert "Ended at ask_model([…]): http.401  key revoked\n  Give it another key.\nTried:\n" in lines
-    assert "  attempt 1  02:30:01  http.401  executed no  then rung\n" in lines
+    assert "  attempt 1  02:30:01  http.401  executed no  gave up\n" in lines
     assert "Next   yaoki redrive ticket-88" in lines
 
 
@@ -323,3 +324,34 @@ def test_a_long_record_is_cut_in_the_view_and_whole_as_data():
     assert data["name"] == "begin"
     assert data["kind"] == 2
     assert data["record"]["call"] == "c" * 900
+
+
+SECRET = "sk-ant-abc1234567890def"
+
+
+def test_no_secret_among_arguments_and_results_is_shown():
+    call = f'login(user="ana", key="{SECRET}")'
+    step = "1.1//login#0"
+    entries = [
+        Entry(1, "", Claimed(at=at("02:00:00"), epoch=1, worker=1, pid=1)),
+        Entry(2, step, Begin(at=at("02:00:00"), call=call)),
+        Entry(3, step, Settle(at=at("02:00:01"), outcome="failed", failure=DIED)),
+    ]
+    ask = Ask(id="q1", why="doubt", text=f"did {call} happen?", step=step, call=call)
+    views = [
+        shown(doubt(asks=[ask]), entries),
+        shown(doubt(asks=[ask])),
+        shown(receipt("r", State.COMPLETED, value={"key": SECRET}, gaps=[call]), entries),
+        shown(receipt("r", State.WAITING, waits_for="code", text=call, diff=f"- {call}")),
+        shown(receipt("r", State.CANCELLED, text=call)),
+        text(journal_lines(entries, NOW)),
+        text(runs_lines([doubt(text=f"did {call} happen?")], NOW, COMMANDS)),
+    ]
+    for view in views:
+        assert SECRET not in view
+        assert "[redacted]" in view
+
+
+def test_a_run_id_that_looks_like_a_secret_stays_typable():
+    lines = shown(doubt(run_id="sk-customer-12345678"), doubt_entries())
+    assert "yaoki answer sk-customer-12345678 q1 skip" in lines

@@ -132,7 +132,7 @@ LINE = Line("a", {"x", "y"}, datetime(2024, 5, 1, tzinfo=UTC))
         (dict[int, str], {1: "a"}),
         (tuple[int, str], (1, "a")),
         (frozenset[int], frozenset({1, 2})),
-        (Optional[int], None),
+        (Optional[int], None),  # noqa: UP045 - people write it
         (int | str, "1"),
         (Literal["a", 2], 2),
         (datetime, datetime(2024, 1, 1, 3, 4, 5, 678, tzinfo=UTC)),
@@ -292,7 +292,7 @@ def test_a_class_that_holds_what_cannot_be_carried_is_refused_too() -> None:
         codec_for(holder)
 
 
-@pytest.mark.parametrize("annotation", ["Later", list["Later"], Optional["Later"]], ids=repr)
+@pytest.mark.parametrize("annotation", ["Later", list["Later"], Optional["Later"]], ids=repr)  # noqa: F821
 def test_a_forward_reference_is_told_apart_so_that_a_caller_can_wait(annotation: object) -> None:
     with pytest.raises(UnresolvedAnnotation):
         codec_for(annotation)
@@ -322,7 +322,7 @@ def test_a_codec_is_made_once_per_annotation() -> None:
         (list[dict], "list[dict]"),
         (Reply, "Reply"),
         (dict[str, Line], "dict[str, Line]"),
-        (Optional[Line], "Line | None"),
+        (Optional[Line], "Line | None"),  # noqa: UP045 - people write it
         (Line | None, "Line | None"),
         (tuple[int, ...], "tuple[int, ...]"),
         (Literal["a"], "Literal['a']"),

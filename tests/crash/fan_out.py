@@ -1,14 +1,9 @@
-"""
-A fan-out of documents, two steps each under random delays.
-
-    fan_out.py STORE WORLD DOCUMENTS SEED
-"""
+"""A fan-out of documents, two steps each under random delays; `main` takes STORE WORLD DOCUMENTS SEED."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from pathlib import Path
 
 from tests.crash.world import STAGE, World
@@ -39,7 +34,7 @@ async def documents(run: AsyncRun, count: int) -> int:
     return sum(one.value for one in settled)
 
 
-async def main(url: str, world: str, count: str, seed: str) -> None:
+async def drive(url: str, world: str, count: str, seed: str) -> None:
     STAGE.world = World(Path(world))
     DELAYS.seed(int(seed))
     async with AsyncRunner(url) as runner:
@@ -47,5 +42,5 @@ async def main(url: str, world: str, count: str, seed: str) -> None:
     print(receipt.status.value, receipt.value)
 
 
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+def main(*arguments: str) -> None:
+    asyncio.run(drive(*arguments))

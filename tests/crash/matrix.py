@@ -8,7 +8,6 @@ the process does from there on. The next process opens the copy. So no line of s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import shutil
 from collections import Counter
@@ -46,7 +45,6 @@ class Ending:
     world: World
     begun: int
     crashes: int
-    last_points: int
     where: list[str]
 
 
@@ -155,36 +153,25 @@ def run_to_its_end(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
     world = STAGE.world = World()
     store = _Store(directory)
     crashes, where = 0, []
-    with no_waits(), contextlib.closing(_Lives(kills)) as lives:
+    with no_waits():
         for _ in range(RESIDENCIES_MOST):
-            points = Points(lives.next(), store.die)
+            points = Points(next(kills, 0), store.die)
             receipt = reside(case, store, points)
             if receipt is None:
                 crashes += 1
                 where.append(points.where)
                 continue
             if receipt.status.final:
-                return _ending(store, receipt, world, crashes, points, where)
+                return _ending(store, receipt, world, crashes, where)
             assert (receipt.status, receipt.waits_for) == (State.WAITING, "person"), (receipt.text, receipt.diff, where)
             answer_truthfully(url_of(store.path), RUN, receipt, world)
     raise AssertionError(f"{case}: not final after {RESIDENCIES_MOST} lives; died at {where}")
 
 
-class _Lives:
-    def __init__(self, kills: Iterator[int]) -> None:
-        self._kills = kills
-
-    def next(self) -> int:
-        return next(self._kills, 0)
-
-    def close(self) -> None:
-        """Nothing to close; reads well above."""
-
-
-def _ending(store: _Store, receipt: Receipt, world: World, crashes: int, points: Points, where: list[str]) -> Ending:
+def _ending(store: _Store, receipt: Receipt, world: World, crashes: int, where: list[str]) -> Ending:
     with Runner.verbs(url_of(store.path)) as runner:
         begun = sum(1 for _, key, record in runner.journal(RUN) if isinstance(record, Begin))
-    return Ending(receipt, world, begun, crashes, points.count, where)
+    return Ending(receipt, world, begun, crashes, where)
 
 
 def effects(case: Case, world: World) -> Counter:

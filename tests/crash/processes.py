@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.crash.matrix import RUN, Case, Ending, answer_truthfully, url_of
-from tests.crash.world import Points, World
+from tests.crash.world import World
 from yaoki import Runner
 from yaoki.records import Begin
 
-__all__ = ["ROOT", "environment", "python", "run_processes"]
+__all__ = ["ROOT", "Life", "environment", "run_processes"]
 
 ROOT = Path(__file__).parents[2]
 LIVES_MOST = 120
@@ -27,12 +31,57 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
-def python(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
-    """Run a module or program of the tests to its end, bounded."""
-    command = [sys.executable, *arguments]
-    return subprocess.run(
-        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=LIFE_S, check=False, **options
-    )
+class Life:
+    """One process, from its start to its end: `main` of a module, called with `arguments`."""
+
+    _idle: list[subprocess.Popen[str]] = []
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._zygote = self._idle.pop() if self._idle else self._start()
+        self._directory = tempfile.TemporaryDirectory(prefix="yaoki-life-")
+        self._out, self._err = (Path(self._directory.name) / name for name in ("out", "err"))
+        asked = {"module": module, "arguments": arguments, "out": str(self._out), "err": str(self._err)}
+        assert self._zygote.stdin is not None
+        self._zygote.stdin.write(json.dumps(asked) + "\n")
+        self._zygote.stdin.flush()
+        self.pid = int(self._heard("pid"))
+        self.code: int | None = None
+        self.out = self.err = ""
+        self._bound = threading.Timer(LIFE_S, self.send, (signal.SIGKILL,))
+        self._bound.start()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal. The process is not reaped before `end`, so the pid is still its own."""
+        os.kill(self.pid, number)
+
+    def end(self) -> int:
+        """Wait for its end; the exit code, negative for a signal."""
+        self.code = int(self._heard("code"))
+        self._bound.cancel()
+        self.out, self.err = self._out.read_text(), self._err.read_text()
+        self._directory.cleanup()
+        self._idle.append(self._zygote)
+        return self.code
+
+    def _heard(self, name: str) -> int:
+        assert self._zygote.stdout is not None
+        line = self._zygote.stdout.readline()
+        assert line, "the zygote ended: the module could not be imported"
+        return int(json.loads(line)[name])
+
+    @staticmethod
+    def _start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.crash.zygote"]
+        started = subprocess.Popen(
+            command, env=environment(), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        atexit.register(_stop, started)
+        return started
+
+
+def _stop(zygote: subprocess.Popen[str]) -> None:
+    with zygote:
+        zygote.kill()
 
 
 def run_processes(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
@@ -41,20 +90,20 @@ def run_processes(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
     crashes = 0
     for _ in range(LIVES_MOST):
         colour = "async" if case.is_async else "sync"
-        ended = python("-m", "tests.crash.program", url, str(outside), case.shape, colour, str(next(kills, 0)))
-        if ended.returncode == -signal.SIGKILL:
+        life = Life("tests.crash.program", url, str(outside), case.shape, colour, str(next(kills, 0)))
+        if life.end() == -signal.SIGKILL:
             crashes += 1
             continue
-        assert ended.returncode == 0, ended.stderr
-        state, _, waits_for = ended.stdout.strip().partition(" ")
+        assert life.code == 0, life.err
+        state, _, waits_for = life.out.strip().partition(" ")
         world = World(outside)
         with Runner.verbs(url) as runner:
             receipt = runner.get(RUN)
             begun = sum(1 for _, _, record in runner.journal(RUN) if isinstance(record, Begin))
         assert receipt.status.value == state
         if receipt.status.final:
-            receipt.budget = {"calls": 400, "retries": 300}
-            return Ending(receipt, world, begun, crashes, Points().count, [])
+            receipt.budget = {"calls": 400, "retries": 300}  # a verb does not have the loop's
+            return Ending(receipt, world, begun, crashes, [])
         assert waits_for == "person", (receipt.text, receipt.diff)
         answer_truthfully(url, RUN, receipt, world)
     raise AssertionError(f"{case}: not final after {LIVES_MOST} processes")

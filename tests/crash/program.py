@@ -1,7 +1,7 @@
 """
 A process that runs one shape and kills itself with SIGKILL at its nth point.
 
-    program.py STORE WORLD SHAPE sync|async KILL_AT
+    main STORE WORLD SHAPE sync|async KILL_AT
 
 Points are those of the simulated matrix: before and after each write, when a call arrives, when its effect is
 done. Prints the run's state and what it waits for.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from pathlib import Path
 
 from tests.crash.matrix import RUN, watch
@@ -44,7 +43,3 @@ def main(store: str, world: str, shape: str, colour: str, kill_at: str) -> None:
     with no_waits():
         receipt = asyncio.run(reside_async(store, shape)) if colour == "async" else reside(store, shape)
     print(receipt.status.value, receipt.waits_for)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from tests.crash.matrix import Case, check_ending, run_to_its_end
-from tests.crash.processes import ROOT, environment, run_processes
+from tests.crash.processes import Life, run_processes
 from tests.crash.shapes import SHAPES
 from tests.crash.world import World
 from yaoki import Runner
@@ -53,15 +51,13 @@ def fan_out(tmp_path, *, documents: int, kills: int) -> None:
     url, outside = f"sqlite:///{tmp_path / 's.db'}", tmp_path / "world.jsonl"
     rng = random.Random(7)
     killed, out = 0, ""
-    for life in range(kills + 1):
-        command = [sys.executable, "-m", "tests.crash.fan_out", url, str(outside), str(documents), str(life)]
-        with subprocess.Popen(command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-            if life < kills:
-                more = rng.randint(1, max(1, documents // kills))
-                wait_for_calls(process, outside, more)
-                process.send_signal(signal.SIGKILL)
-            out, _ = process.communicate(timeout=50)
-        killed += process.returncode == -signal.SIGKILL
+    for number in range(kills + 1):
+        life = Life("tests.crash.fan_out", url, str(outside), str(documents), str(number))
+        if number < kills:
+            wait_for_calls(outside, rng.randint(1, max(1, documents // kills)))
+            life.send(signal.SIGKILL)
+        killed += life.end() == -signal.SIGKILL
+        out = life.out
     assert out.split()[0] == "completed"
     world = World(outside)
     assert sorted(world.done().values()) == [1] * documents
@@ -74,10 +70,12 @@ def fan_out(tmp_path, *, documents: int, kills: int) -> None:
     assert killed == kills
 
 
-def wait_for_calls(process: subprocess.Popen, outside, more: int) -> None:
+def wait_for_calls(outside, more: int) -> None:
+    """Return once that many more calls have reached the world."""
     before = len(outside.read_text().splitlines()) if outside.exists() else 0
     until_s = time.monotonic() + 30
-    while time.monotonic() < until_s and process.poll() is None:
+    while time.monotonic() < until_s:
         if outside.exists() and len(outside.read_text().splitlines()) >= before + more:
             return
         time.sleep(0.002)
+    raise AssertionError("no call reached the world in 30 s")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.crash.processes import python
+from tests.crash.processes import Life
 from tests.crash.world import World
 from tests.guarantees.colours import RUN, Colour, url_of
 from yaoki import Receipt, Runner
@@ -29,11 +29,15 @@ class Lives:
 
     def live(self, *arguments: str) -> Receipt | None:
         """One process to its end: the receipt it printed, or None if it was killed by SIGKILL."""
-        ended = python("-m", "tests.guarantees.program", *self.arguments, *arguments)
-        if ended.returncode == -signal.SIGKILL:
+        life = self.start(*arguments)
+        if life.end() == -signal.SIGKILL:
             return None
-        assert ended.returncode == 0, ended.stderr
-        return msgspec.json.decode(ended.stdout, type=Receipt)
+        assert life.code == 0, life.err
+        return msgspec.json.decode(life.out, type=Receipt)
+
+    def start(self, *arguments: str) -> Life:
+        """One process, left running."""
+        return Life("tests.guarantees.program", *self.arguments, *arguments)
 
     def answer(self, verdict: str, *value: object) -> None:
         with Runner.verbs(url_of(self.store)) as runner:

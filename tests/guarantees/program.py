@@ -1,7 +1,7 @@
 """
 Processes that die in the middle of an attempt, of both colours.
 
-    program.py STORE WORLD LOOP sync|async
+    main STORE WORLD LOOP sync|async ARGUMENTS…
 
 Prints the run's receipt as JSON.
 """
@@ -135,7 +135,3 @@ def main(store: str, world: str, name: str, colour: str, *arguments: str) -> Non
     with no_waits():
         receipt = c.run(Path(store), loops(c)[name].bind(*arguments))
     sys.stdout.write(receipt.to_json().decode())
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -29,6 +29,8 @@ def test_never_is_one_attempt():
 def test_a_policy_is_frozen():
     with pytest.raises(FrozenInstanceError):
         Retry().attempts_max = 9  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional"):
+        Retry(3)  # type: ignore[misc]
 
 
 def test_the_worst_case_is_every_timeout_and_every_wait_at_its_ceiling_for_an_overloaded_server():
@@ -78,6 +80,19 @@ def test_a_bound_that_cannot_work_is_refused_with_its_name_and_value(field, valu
 
     assert f"{field}={value!r} cannot work" in str(refused.value)
     assert "Write a" in str(refused.value)
+
+
+def test_a_refusal_says_where_good_values_start_and_end():
+    with pytest.raises(DeclarationError, match=r"Write a number above 0, at most"):
+        Retry(deadline_s=0)
+    with pytest.raises(DeclarationError, match=r"Write a number from 0, at most"):
+        Retry(cap_s=-1)
+    with pytest.raises(DeclarationError, match=r"Write a whole number from 1 to 10000\."):
+        Retry(attempts_max=0)
+
+
+def test_an_attempt_takes_two_minutes_at_most_unless_said_otherwise():
+    assert Retry.never.worst_case_s() == 120
 
 
 def test_the_outermost_good_bounds_are_accepted():

@@ -42,6 +42,14 @@ def test_what_is_no_rung_is_refused_saying_what_is(wrong):
         ladder_of(wrong)
 
 
+def test_an_answer_may_take_ten_years_and_no_longer():
+    years_s = 10 * 366 * 24 * 3600
+
+    assert escalate.ask(expires_s=years_s).expires_s == years_s
+    with pytest.raises(DeclarationError, match="expires_s"):
+        escalate.ask(expires_s=years_s + 1)
+
+
 @pytest.mark.parametrize("expires_s", [0, -1, math.inf, math.nan, True, None])
 def test_a_question_that_never_expires_or_at_once_is_refused(expires_s):
     with pytest.raises(DeclarationError, match="expires_s"):

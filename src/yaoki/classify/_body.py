@@ -21,7 +21,7 @@ _DEPTH_MAX: Final = 8
 _ITEMS_MAX: Final = 16
 
 _CODES = ("error_code", "code", "reason", "type", "status", "finish_reason", "__type", "Code", "decline_code")
-_CODES += ("status_code", "statusCode", "HTTPStatusCode")
+_STATUSES = ("status_code", "statusCode", "HTTPStatusCode")
 _SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "raw")
 _NESTED = ("error", "errors", "details", "detail", "metadata", "body", "response", "fault", "violations", "cause")
 
@@ -91,7 +91,7 @@ def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) 
     for name in _SENTENCES:
         if isinstance(said := fields.get(name), str):
             _sentence(said, body, depth, unwrapped)
-    for name in _CODES:
+    for name in (*_CODES, *_STATUSES):
         _code(fields.get(name), body)
     for name in ("quotaId", "quota_limit", "quotaMetric"):
         if isinstance(quota := fields.get(name), str):
@@ -106,7 +106,7 @@ def _sentence(said: str, body: Body, depth: int, unwrapped: int) -> None:
         body.messages.append(said)
 
 
-_NUMBER = re.compile(r"[45][0-9]{2}", re.ASCII)
+_NUMBER = pattern(r"[45][0-9]{2}", re.ASCII)
 
 
 def _code(found: object, body: Body) -> None:

@@ -42,7 +42,7 @@ def classify(error_or_response: object, *, now_ms: int | None = None) -> Failure
         return _finished(evidence, _judged(evidence))
     except (KeyboardInterrupt, MemoryError):
         raise
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - an object that breaks its reader is still a failure to report
         name = type(error_or_response).__name__
         return Failure(
             kind=_K.UNKNOWN, reason=f"unknown.{name}"[:120], message=name[:MESSAGE_MAX], fingerprint=fingerprint(name)
@@ -101,7 +101,7 @@ def _asked(evidence: Evidence, rules: Iterable[Rule]) -> Failure | None:
     for rule in rules:
         try:
             found = rule.judge(evidence)
-        except Exception:
+        except Exception:  # noqa: BLE001, S112 - one broken rule must not hide the others
             continue
         if found is not None:
             return (

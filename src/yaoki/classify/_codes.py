@@ -28,7 +28,7 @@ _K = FailureKind
 
 
 def _words(kind: FailureKind, scope: Scope, *patterns: str) -> tuple[FailureKind, Scope, re.Pattern[str]]:
-    return kind, scope, re.compile("|".join(patterns))
+    return kind, scope, pattern("|".join(patterns))
 
 
 _WORDS: Final = (
@@ -89,8 +89,8 @@ _WORDS: Final = (
 _HARMLESS: Final = frozenset(
     {"error", "object", "tokens", "requests", "invalid_request_error", "invalid_argument", "ok"}
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_NOISE = re.compile(r"[^a-z0-9]+")
+_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_NOISE = pattern(r"[^a-z0-9]+")
 _CODE_MAX = 80
 
 

@@ -25,7 +25,7 @@ _HEADERS_MAX = 200
 _T = TypeVar("_T")
 
 
-class _lazy(Generic[_T]):
+class _lazy(Generic[_T]):  # noqa: N801 - used as a decorator
     """`functools.cached_property` without its lock, which costs more than what is computed here."""
 
     def __init__(self, compute: Callable[[Evidence], _T]) -> None:
@@ -89,7 +89,7 @@ class Evidence:
             return self.text or f"{self.status or ''} {_text(self.get('reason_phrase') or self.get('reason'))}".strip()
         try:
             return str(self.subject)[:TEXT_MAX]
-        except Exception:
+        except Exception:  # noqa: BLE001 - a __str__ may do anything
             return self.name
 
     @_lazy
@@ -125,7 +125,7 @@ class Evidence:
                 else cast("Iterable[tuple[object, object]]", found or ())
             )
             return {_text(key).lower(): _text(value)[:1000] for key, value in list(pairs)[:_HEADERS_MAX]}
-        except Exception:
+        except Exception:  # noqa: BLE001 - a header mapping may be anything
             return {}
 
     @_lazy
@@ -164,7 +164,7 @@ class Evidence:
 
     @_lazy
     def prose(self) -> str:
-        """Return the sentences that may say what went wrong: the body's, else the message if no response speaks for it."""
+        """Return the sentences that may say what went wrong: the body's, else an exception's message."""
         if self.body.messages:
             return "\n".join(self.body.messages)
         if self.payload is not None:
@@ -247,7 +247,7 @@ def _get(holder: object, name: str, default: object = None) -> object:
         return getattr(holder, name, default)
     except (KeyboardInterrupt, MemoryError):
         raise
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a property of a stranger may raise anything
         return default
 
 

@@ -76,7 +76,8 @@ _SENT: Final = {
             " aiohttp.InvalidUrlRedirectClientError aiohttp.NonHttpUrlRedirectClientError", Scope.REQUEST),
     **_sort(_K.PROGRAMMING, _NO, "http.url",
             "httpx.UnsupportedProtocol httpx.InvalidURL requests.MissingSchema requests.InvalidSchema"
-            " requests.InvalidURL requests.InvalidProxyURL requests.InvalidHeader requests.URLRequired urllib3.LocationValueError"
+            " requests.InvalidURL requests.InvalidProxyURL requests.InvalidHeader requests.URLRequired"
+            " urllib3.LocationValueError"
             " urllib3.InvalidHeader aiohttp.InvalidURL http.InvalidURL", Scope.REQUEST),
     **_sort(_K.PROGRAMMING, _MAYBE, "http.misuse",
             "httpx.LocalProtocolError httpx.StreamError httpx.CookieConflict requests.StreamConsumedError"
@@ -124,9 +125,9 @@ def _packed(evidence: Evidence) -> Failure | None:
     return _CONNECTING.get(f"urllib3.{said[1]}") if said else None
 
 
-_CAUSED = re.compile(r"\(Caused by (\w{1,60})\(|^\('Connection aborted\.', (\w{1,60})\(")
-_ERRNO = re.compile(r"(?:^|connection: )\[Errno (-?\d{1,4})\] ", re.ASCII)
-_TLS = re.compile(r"^\[SSL: ([A-Z0-9_]{1,80})\]|\[SSL: (CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER)\]")
+_CAUSED = pattern(r"\(Caused by (\w{1,60})\(|^\('Connection aborted\.', (\w{1,60})\(")
+_ERRNO = pattern(r"(?:^|connection: )\[Errno (-?\d{1,4})\] ", re.ASCII)
+_TLS = pattern(r"^\[SSL: ([A-Z0-9_]{1,80})\]|\[SSL: (CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER)\]")
 
 
 def _by_text(evidence: Evidence) -> Failure | None:
@@ -148,7 +149,7 @@ def _by_text(evidence: Evidence) -> Failure | None:
     return None
 
 
-_PROXY = re.compile(r"^([345]\d\d) |Tunnel connection failed: ([345]\d\d)", re.ASCII)
+_PROXY = pattern(r"^([345]\d\d) |Tunnel connection failed: ([345]\d\d)", re.ASCII)
 
 
 def _proxy(evidence: Evidence) -> Failure | None:
@@ -174,7 +175,7 @@ def _sent(evidence: Evidence) -> Failure | None:
     return found
 
 
-_NOT_HTTP = re.compile(
+_NOT_HTTP = pattern(
     r"^illegal (status line|header line)|bad status line|^invalid (http version|status line)", re.IGNORECASE
 )
 

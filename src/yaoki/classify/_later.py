@@ -21,43 +21,45 @@ DAY_S: Final = 86_400.0
 _YEAR_S: Final = 31_536_000.0
 _TEXT_MAX = 20_000
 
-DAILY: Final = re.compile(r"per[ _-]?day|daily|\b(tpd|rpd)\b|perday|free-models-per-day", re.IGNORECASE | re.ASCII)
-MINUTELY: Final = re.compile(r"per[ _-]?(minute|second|hour)", re.IGNORECASE | re.ASCII)
+DAILY: Final = pattern(r"per[ _-]?day|daily|\b(tpd|rpd)\b|perday|free-models-per-day", re.IGNORECASE | re.ASCII)
+MINUTELY: Final = pattern(r"per[ _-]?(minute|second|hour)", re.IGNORECASE | re.ASCII)
 
-_NUMBER = re.compile(r"[+-]?\d{1,20}(\.\d{0,20})?", re.ASCII)
+_NUMBER = pattern(r"[+-]?\d{1,20}(\.\d{0,20})?", re.ASCII)
 _UNITS: Final = {"ms": 0.001, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
-_PART = re.compile(
+_PART = pattern(
     r"(\d{1,12}(?:\.\d{1,12})?)\s?(ms|milliseconds?|us|µs|ns|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)"
     r"(?![a-z])",
     re.IGNORECASE | re.ASCII,
 )
-_PHRASE = re.compile(
-    r"(?:(?:try|retry|retrying|wait|resets?|available)(?: again)?(?: in| after| for)?|(?:again|retry) (?:in|after))[: ]{1,3}"
+_PHRASE = pattern(
+    r"(?:try|retry|retrying|wait|resets?|available)(?: again)?(?: in| after| for)?[: ]{1,3}"
     r"((?:\d{1,12}(?:\.\d{1,12})?\s?[a-zµ]{1,12}[ ,]{0,2}(?:and )?){1,4})",
     re.IGNORECASE | re.ASCII,
 )
-_FIELD = re.compile(
+_FIELD = pattern(
     r"[\"']?retry_?(?:after|delay|in)(_?ms|_?seconds|_?s)?\\{0,4}[\"']\s*:\s*\\{0,4}[\"']?(\d{1,12}(?:\.\d{1,12})?)(ms|s)?",
     re.IGNORECASE | re.ASCII,
 )
 
 
-_SAYS_WHEN = re.compile("retry|again|wait|reset|available", re.IGNORECASE)
+_SAYS_WHEN = pattern("retry|again|wait|reset|available", re.IGNORECASE)
 
 
 def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
     """
     Return how many seconds to wait, from what the server said; never negative, at most a year; else `None`.
 
+    Header names in any case.
     A time that has passed is 0. Times of day need the server's `Date` header or `now_ms`. Reset headers
     come last: they say when a bucket is full again, not that this request must wait for it.
     """
-    said = told_s(headers, body_text, now_ms)
-    return said if said is not None else _reset_s(headers, _server_now_s(headers, now_ms))
+    lowered = {name.lower(): value for name, value in headers.items()}
+    said = told_s(lowered, body_text, now_ms)
+    return said if said is not None else _reset_s(lowered, _server_now_s(lowered, now_ms))
 
 
 def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
-    """Return the wait addressed to this request: everything but the reset headers."""
+    """Return the wait addressed to this request: everything but the reset headers. Names in lower case."""
     try:
         if (ms := headers.get("retry-after-ms")) and (number := _number(ms)) is not None:
             return _bounded(number / 1000)
@@ -73,7 +75,7 @@ def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> fl
 
 
 def phrase_s(text: str) -> float | None:
-    """Return the wait a body names: a `retryDelay` or `retry_after` field, or `try again in 9m38s`; of both the longer."""
+    """Return the wait a body names, in a `retryDelay` field or as `try again in 9m38s`; of both the longer."""
     text = text[:_TEXT_MAX]
     if _SAYS_WHEN.search(text) is None:
         return None
@@ -177,4 +179,4 @@ def _reset_value_s(value: str, now_s: float | None) -> float | None:
         return None
 
 
-_GO = re.compile(r"(?:\d{1,12}(?:\.\d{1,12})?(?:ms|us|µs|ns|[smhd])){1,6}", re.ASCII)
+_GO = pattern(r"(?:\d{1,12}(?:\.\d{1,12})?(?:ms|us|µs|ns|[smhd])){1,6}", re.ASCII)

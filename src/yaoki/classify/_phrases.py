@@ -22,7 +22,7 @@ __all__ = ["RULES", "judge_prose"]
 
 _K = FailureKind
 _LOOKED_AT = 4000
-_LINK = re.compile(r"https?://\S{1,2000}")
+_LINK = pattern(r"https?://\S{1,2000}")
 
 
 class _Saying:
@@ -31,7 +31,7 @@ class _Saying:
     def __init__(self, kind: FailureKind, scope: Scope, name: str, *, stems: str, patterns: tuple[str, ...]) -> None:
         self.kind, self.scope, self.name = kind, scope, name
         self._stems = tuple(stems.split())
-        self._pattern = re.compile("|".join(patterns))
+        self._pattern = pattern("|".join(patterns))
 
     def is_in(self, text: str) -> bool:
         return any(stem in text for stem in self._stems) and self._pattern.search(text) is not None
@@ -45,6 +45,8 @@ class _Saying:
             evidence="message",
         )
 
+
+_THING = "(prompt|input|request|message|image|file|payload|content|context|conversation)s?"
 
 _LASTING: Final = (
     _Saying(
@@ -66,8 +68,7 @@ _LASTING: Final = (
         "too_large",
         stems="too exceed context length maximum <=",
         patterns=(
-            r"(prompt|input|request|message|image|file|payload|content|context|conversation)s? "
-            r"(is |are )?(too (long|large|big)|exceeds?\b[^.]{0,60}(max|limit|size|context))",
+            rf"{_THING} (is |are )?(too (long|large|big)|exceeds?\b[^.]{{0,60}}(max|limit|size|context))",
             r"maximum context length|context (length|window|size)[^.]{0,40}exceed",
             r"exceeds (the )?(available|maximum|model'?s)[^.]{0,20}context|exceeds [\d.]+ ?[kmg]i?b maximum",
             r"reduce the length|must be <= \d+|maximum allowed tokens|too many (tokens|images)",
@@ -127,7 +128,7 @@ _LASTING: Final = (
 )
 """What stays wrong however often it is sent."""
 
-_BILLING: Final = re.compile(r"exceeded your (current )?quota|check (your )?(plan|quota) and billing|quota exceeded")
+_BILLING: Final = pattern(r"exceeded your (current )?quota|check (your )?(plan|quota) and billing|quota exceeded")
 
 _HEALING: Final = (
     _Saying(

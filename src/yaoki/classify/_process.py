@@ -56,7 +56,7 @@ def failure_of_exit(status: int) -> Failure:
     return Failure(kind=_STATUSES.get(status, _K.SEMANTIC), reason=f"exit.{status}", evidence="exit.status")
 
 
-_MESSAGE = re.compile(r"returned non-zero exit status (\d{1,3})\.$|died with <Signals\.SIG\w+: (\d{1,2})>\.$", re.ASCII)
+_MESSAGE = pattern(r"returned non-zero exit status (\d{1,3})\.$|died with <Signals\.SIG\w+: (\d{1,2})>\.$", re.ASCII)
 
 
 def _judge(evidence: Evidence) -> Failure | None:

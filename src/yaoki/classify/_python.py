@@ -36,7 +36,8 @@ _BUILTIN: Final = {
         "TypeError AttributeError NameError UnboundLocalError ImportError ModuleNotFoundError LookupError KeyError"
         " IndexError ValueError UnicodeError UnicodeDecodeError UnicodeEncodeError ArithmeticError ZeroDivisionError"
         " OverflowError FloatingPointError AssertionError NotImplementedError RecursionError SyntaxError"
-        " IndentationError StopIteration StopAsyncIteration BufferError ReferenceError SystemError PythonFinalizationError",
+        " IndentationError StopIteration StopAsyncIteration BufferError ReferenceError SystemError"
+        " PythonFinalizationError",
         Executed.MAYBE,
         Scope.REQUEST,
     ),
@@ -58,7 +59,9 @@ _BUILTIN: Final = {
 }
 
 _LIBRARY: Final = {
-    "asyncio.IncompleteReadError": Failure(kind=_K.TRANSIENT, reason="stream.cut", scope=Scope.VENDOR, evidence="class"),
+    "asyncio.IncompleteReadError": Failure(
+        kind=_K.TRANSIENT, reason="stream.cut", scope=Scope.VENDOR, evidence="class"
+    ),
     "asyncio.LimitOverrunError": Failure(kind=_K.CAPABILITY, reason="stream.too_large", evidence="class"),
     "asyncio.InvalidStateError": Failure(kind=_K.PROGRAMMING, reason="python.InvalidStateError", evidence="class"),
     "asyncio.QueueEmpty": Failure(kind=_K.PROGRAMMING, reason="python.QueueEmpty", evidence="class"),

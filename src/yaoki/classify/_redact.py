@@ -11,13 +11,13 @@ __all__ = ["MESSAGE_MAX", "fingerprint", "redact"]
 MESSAGE_MAX: Final = 2000
 _GONE = "[redacted]"
 
-_SHAPES: Final = re.compile(
+_SHAPES: Final = pattern(
     r"""
     -----BEGIN[ A-Z]{0,40}PRIVATE\ KEY-----[\s\S]{0,8000}?(?:-----END[ A-Z]{0,40}PRIVATE\ KEY-----|\Z)
   | \beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?                                # JWT
   | \bsk[-_][\w*.-]{6,}                                                   # OpenAI, Anthropic, Stripe, OpenRouter
   | \b(?:pk|rk)_(?:live|test)_\w{6,}
-  | \b(?:gsk|xai|hf|r8|pplx|nvapi|fw|tgp|csk|npm|dop|shpat|whsec|glpat|ghp|gho|ghu|ghs|ghr|github_pat|lsv2)[-_][\w-]{16,}
+  | \b(?:gsk|xai|hf|r8|pplx|nvapi|fw|tgp|csk|npm|dop|shpat|whsec|glpat|gh[porsu]|github_pat|lsv2)[-_][\w-]{16,}
   | \bxox[abeoprs]-[\w-]{6,}
   | \bAIza[\w-]{20,}
   | \bya29\.[\w.-]{10,}
@@ -35,10 +35,10 @@ _SHAPE_STEMS: Final = (
 )
 """Every shape holds one of them: looking for these first is far cheaper than the patterns."""
 
-_SCHEMES: Final = re.compile(
+_SCHEMES: Final = pattern(
     r"\b((?i:bearer|basic|digest|negotiate|token))(\s{1,3})(?=[\w+/=.~-]*[\d=_A-Z])[\w+/=.~-]{8,}", re.ASCII
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = pattern(
     r"""
     (?P<name>[\w-]{0,40}(?:api[\s_-]?key|secret|passw(?:or)?d|passphrase|pwd|private[_-]key|access[_-]?key(?:[_-]id)?
       |(?:access|refresh|id|auth|session|security|csrf|bearer)[_-]?token|authorization|credential|signature|cookie|\bsig)\b
@@ -48,14 +48,14 @@ _NAMED: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
-_PROVIDED: Final = re.compile(
+_PROVIDED: Final = pattern(
     r"\b((?:api key|password|token|secret)(?: provided)?(?: is)?:? )([\w*./+=-]*[\d*][\w*./+=-]{5,})",
     re.IGNORECASE | re.ASCII,
 )
-_COOKIES: Final = re.compile(
+_COOKIES: Final = pattern(
     r"\b((?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3})([^\n\r\"'}]{1,4000})", re.IGNORECASE | re.ASCII
 )
-_URL: Final = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"'<>]{1,500})@", re.IGNORECASE | re.ASCII)
+_URL: Final = pattern(r"(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"'<>]{1,500})@", re.IGNORECASE | re.ASCII)
 
 
 _NAME_STEMS: Final = (
@@ -106,15 +106,16 @@ def _named(found: re.Match[str]) -> str:
 
 _PLAIN: Final = frozenset({"none", "null", "true", "false", "invalid", "missing", "expired", "required"})
 
-_DATES = re.compile(
-    r"\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s|\b\d{1,2}[ -](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
+_DATES = pattern(
+    r"\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s"
+    r"|\b\d{1,2}[ -](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
     re.ASCII,
 )
-_IDS = re.compile(
+_IDS = pattern(
     r"(?<![\w.:+-])(?:[^\W\d]|[.:+-])*\d[\w.:+-]*|\b[0-9a-f]{8,}\b|\b(?:req|msg|run|call|toolu|chatcmpl|org|user|proj)[-_]\w+",
     re.ASCII,
 )
-_SPACE = re.compile(r"[\s#]+")
+_SPACE = pattern(r"[\s#]+")
 
 
 def fingerprint(text: str) -> str:

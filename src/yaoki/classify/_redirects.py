@@ -1,5 +1,5 @@
 """
-Was the failing request the second one, after a redirect?
+Whether the failing request was the second one, after a redirect.
 
 A 303, and by custom a 301 or 302, answers a request that was acted upon: when the client then fails to
 fetch what it was sent to, "connection refused" or 404 speaks of the second request, and the first may have
@@ -40,7 +40,7 @@ def followed_redirect(evidence: Evidence) -> bool:
     retries = getattr(evidence.response, "retries", None)
     if retries is not None and _moved(getattr(retries, "history", None)):
         return True
-    return evidence.is_exception and _in_traceback(cast("BaseException", evidence.subject).__traceback__)
+    return evidence.is_exception and _in_traceback(cast("TracebackType | None", evidence.get("__traceback__")))
 
 
 def _moved(history: object) -> bool:

@@ -20,7 +20,7 @@ from yaoki.cli._restarts import Restarts
 from yaoki.cli._views_text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from types import FrameType
 
     from yaoki.cli._options import Session
@@ -76,7 +76,7 @@ class _Stop:
 
 
 @contextmanager
-def _signals() -> Iterator[_Stop]:
+def _signals() -> Generator[_Stop, None, None]:
     stop = _Stop()
     taken = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, stop.take) for number in taken}

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from yaoki.classify import redact
 from yaoki.cli._views_text import Line, columns, duration, line, plural, short_call, shorten
 from yaoki.records import Begin, Claimed, Effect, Executed, Settle
 
@@ -58,14 +59,14 @@ def evidence(entries: Sequence[Entry], step: str) -> Evidence:
 def ask_lines(run_id: str, ask: Ask, known: Evidence, now: Now, commands: Commands) -> list[Line]:
     """Return an open question as it is shown: what is asked, what is known, what to type, what happens if not."""
     head = "Did this happen?" if ask.why == "doubt" else _TITLES.get(ask.why, "Question")
-    subject = ask.call or ask.text
+    subject = redact(ask.call or ask.text)
     lines = [line((head, "ask"), "   ", (subject, "head"), "            ", (f"ask {ask.id}", "dim"))]
     if ask.why == "doubt":
         lines += [line("  " + text) for text in _doubt(ask, known, now)]
     elif ask.call and ask.text:
-        lines.append(line("  " + ask.text))
+        lines.append(line("  " + redact(ask.text)))
     if ask.note:
-        lines.append(line("  " + ask.note))
+        lines.append(line("  " + redact(ask.note)))
     lines += [line(), line(_invitation(ask, known, now))]
     lines += columns(_choices(run_id, ask, commands), indent="  ", gap="   ")
     lines.append(line(_expiry(ask, now)))
@@ -78,7 +79,7 @@ _TITLES = {"approve": "May this be done?", "orphan": "Done already in an earlier
 def _doubt(ask: Ask, known: Evidence, now: Now) -> list[str]:
     begin, settle = known.begin, known.settle
     if begin is None:
-        return [ask.text] if ask.text else []
+        return [redact(ask.text)] if ask.text else []
     texts = _what_happened(begin, settle, known.pid, now)
     tool = (begin.call or ask.call).partition("(")[0] or "it"
     if known.checks:
@@ -118,7 +119,7 @@ def _why_not_again(tool: str, begin: Begin) -> str:
 
 def _invitation(ask: Ask, known: Evidence, now: Now) -> str:
     if ask.why == "doubt" and known.begin is not None and known.begin.effect not in _REPEATABLE:
-        subject = _SUBJECT.search(short_call(ask.call, 200))
+        subject = _SUBJECT.search(short_call(redact(ask.call), 200))
         what = subject[1] if subject else "it"
         return f"Look in the receiving system for {what} near {now.utc(known.begin.at)}, then one of:"
     return "Answer with one of:"

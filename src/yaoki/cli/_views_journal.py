@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from yaoki.classify import redact
 from yaoki.cli._views_text import Line, columns
 from yaoki.records import kind_of
 
@@ -36,8 +37,8 @@ def _row(entry: Entry, now: Now) -> list[Span]:
     at = fields.pop("at", 0)
     failed = fields.get("failure") is not None
     detail = json.dumps(fields, ensure_ascii=False, separators=(",", ":")) if fields else ""
-    if len(detail) > _DETAIL_SHOWN:
-        detail = f"{detail[:_DETAIL_SHOWN]}… ({len(detail):,} characters)"
+    more = f"… ({len(detail):,} characters)" if len(detail) > _DETAIL_SHOWN else ""
+    detail = redact(detail[:_DETAIL_SHOWN]) + more
     seq = f"+{entry.seq - _POSTS_FROM}" if entry.seq >= _POSTS_FROM else str(entry.seq)
     role: Role = "bad" if failed else _ROLES.get(name, "")
     return [(seq, "dim"), (now.time(cast("int", at)), "dim"), (name, role), (entry.key, ""), (detail, "dim")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from yaoki.classify import redact
 from yaoki.cli._views_text import Line, columns, line, money, shorten, width
 from yaoki.records import State
 
@@ -112,7 +113,7 @@ def _row(receipt: Receipt[Any], now: Now, commands: Commands) -> list[Span]:
         (receipt.run_id, "head"),
         (receipt.loop, ""),
         (_when(receipt, now), role),
-        (receipt.text, ""),
+        (redact(receipt.text), ""),
         (command, "command"),
     ]
 
@@ -134,7 +135,7 @@ def _summary(name: str, members: Sequence[Receipt[Any]], now: Now) -> str:
     asleep = [r for r in members if r.status is State.SLEEPING and r.wake_at]
     if asleep:
         sleeping = min(asleep, key=lambda r: r.wake_at)
-        why = f": {sleeping.text}" if sleeping.text else ""
+        why = f": {redact(sleeping.text)}" if sleeping.text else ""
         index = next(i for i, part in enumerate(parts) if part.endswith(State.SLEEPING.value))
         parts[index] += f" (first until {now.time(sleeping.wake_at)}{why})"
     cost_usd = sum(receipt.spent.cost_usd for receipt in members)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from yaoki.classify import redact
 from yaoki.cli._views_ask import ask_lines, evidence
 from yaoki.cli._views_steps import identity, rows
 from yaoki.cli._views_text import Line, columns, duration, line, money, plural, short_call, shorten
@@ -64,12 +65,14 @@ def show_lines(
 
 
 def _headline(receipt: Receipt[Any], entries: Sequence[Entry], now: Now) -> Line:
-    parts: list[Span] = [(receipt.run_id, "head"), (f" · {receipt.loop} · ", "")]
-    parts += [(receipt.status.value.upper(), _ROLES.get(receipt.status, "head"))]
-    parts.append((_headline_time(receipt, entries, now), ""))
-    if receipt.file:
-        parts.append((f" · {PurePath(receipt.file).name}", "dim"))
-    return parts
+    file = f" · {PurePath(receipt.file).name}" if receipt.file else ""
+    return line(
+        (receipt.run_id, "head"),
+        f" · {receipt.loop} · ",
+        (receipt.status.value.upper(), _ROLES.get(receipt.status, "head")),
+        _headline_time(receipt, entries, now),
+        (file, "dim"),
+    )
 
 
 def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now) -> str:
@@ -100,18 +103,19 @@ def _reason(receipt: Receipt[Any], now: Now) -> list[Line]:
         case State.DEAD:
             return _death(receipt, now)
         case State.WAITING if receipt.waits_for == "code":
-            lines = [line((receipt.text or "The code no longer fits what is recorded.", "ask"))]
-            lines += [line(("  " + text, _diff_role(text))) for text in receipt.diff.splitlines()]
+            lines = [line((redact(receipt.text) or "The code no longer fits what is recorded.", "ask"))]
+            lines += [line(("  " + text, _diff_role(text))) for text in redact(receipt.diff).splitlines()]
             return [*lines, line("Nothing was executed. Put the code back as it was, and run it again.")]
         case State.WAITING if any(not ask.verdict for ask in receipt.asks):
             return []
         case State.COMPLETED:
             return []
         case State.CAPPED:
-            by = f"Ended by {receipt.stopped_by}" if receipt.stopped_by else "Ended by a cap"
-            return [line(by + (f": {receipt.text}" if receipt.text else ""))]
+            by = receipt.stopped_by or "a cap"
+            said = "" if by in receipt.text else receipt.text
+            return [line(f"Ended by {by}" + (f": {said}" if said else ""))]
         case _:
-            return [line(receipt.text)] if receipt.text else []
+            return [line(redact(receipt.text))] if receipt.text else []
 
 
 def _death(receipt: Receipt[Any], now: Now) -> list[Line]:
@@ -138,8 +142,21 @@ def _tried(met: Met, now: Now) -> list[Span]:
         (now.time(met.at), "dim"),
         (met.failure.reason, "bad"),
         (f"executed {met.failure.executed.value}", "dim"),
-        (f"then {met.then}" if met.then else "", "dim"),
+        (_THEN.get(met.then, met.then), "dim"),
     ]
+
+
+_THEN = {
+    "retry": "tried again",
+    "repair": "asked again, with the error",
+    "check": "checked whether it happened",
+    "ask": "asked you",
+    "tell": "told the model",
+    "rung": "gave up",
+    "end": "ended the run",
+    "pause": "waited for a budget",
+    "pass": "passed on",
+}
 
 
 def _diff_role(text: str) -> Role:
@@ -158,15 +175,15 @@ def _outcome(receipt: Receipt[Any]) -> list[Line]:
 
 def _value(value: object) -> list[Line]:
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=repr)
-    shown = text[:_VALUE_SHOWN]
+    shown = redact(text[:_VALUE_SHOWN])
     lines = [line("  " + part) for part in shown.splitlines() or [""]]
-    if len(text) > len(shown):
-        lines.append(line((f"  … {len(text) - len(shown):,} more characters: --json", "dim")))
+    if len(text) > _VALUE_SHOWN:
+        lines.append(line((f"  … {len(text) - _VALUE_SHOWN:,} more characters: --json", "dim")))
     return lines
 
 
 def _listed(noun: str, items: Sequence[str]) -> list[Line]:
-    lines = [line((noun, "ask"), f"  {item}") for item in items[:_LISTED]]
+    lines = [line((noun, "ask"), f"  {redact(item)}") for item in items[:_LISTED]]
     if len(items) > _LISTED:
         lines.append(line((f"{noun}  … {len(items) - _LISTED} more: --json", "dim")))
     return lines
@@ -198,9 +215,6 @@ def _next(receipt: Receipt[Any], commands: Commands) -> list[Line]:
             return []
 
 
-_SHORT = {"retries": "retries", "calls": "calls", "tokens": "tokens"}
-
-
 def _spent(receipt: Receipt[Any]) -> list[str]:
     """Return what was used, beside its bound where there is one."""
     spent, bound = receipt.spent, receipt.budget
@@ -208,10 +222,10 @@ def _spent(receipt: Receipt[Any]) -> list[str]:
     if spent.cost_usd or "cost_usd" in bound:
         top = f"/{bound['cost_usd']:.2f}" if "cost_usd" in bound else ""
         parts.append(money(spent.cost_usd) + top)
-    for name, used in (("tokens", spent.tokens), ("calls", spent.calls)):
-        if used or name in bound:
-            parts.append(_of(used, bound.get(name), name))
-    parts.append(_of(spent.retries, bound.get("retries"), "retries"))
+    for name, used in (("token", spent.tokens), ("call", spent.calls)):
+        if used or name + "s" in bound:
+            parts.append(_of(used, bound.get(name + "s"), name, name + "s"))
+    parts.append(_of(spent.retries, bound.get("retries"), "retry", "retries"))
     turn = max(receipt.turn, spent.turns)
     parts.append(f"turn {turn}" + (f"/{bound['turns']:g}" if "turns" in bound else ""))
     parts.append(plural(receipt.attempts, "attempt"))
@@ -222,8 +236,8 @@ def _spent(receipt: Receipt[Any]) -> list[str]:
     return parts
 
 
-def _of(used: float, bound: float | None, noun: str) -> str:
-    return f"{used:g} {noun}" if bound is None else f"{used:g}/{bound:g} {noun}"
+def _of(used: int, bound: float | None, noun: str, many: str) -> str:
+    return plural(used, noun, many) if bound is None else f"{used}/{bound:g} {many}"
 
 
 def _healed(failures: Sequence[Met]) -> str:
@@ -266,7 +280,7 @@ def row_spans(row: Row, now: Now, *, turn: str = "") -> list[Span]:
     if not row.key:
         return [(now.time(row.at), "dim"), (turn, "dim"), (row.what, "head"), ("", ""), ("", ""), (row.note, "dim")]
     parts = identity(row.key)
-    call = short_call(row.what)
+    call = short_call(redact(row.what))
     what = f"{parts.branch}  {call}" if parts.branch else call
     took = duration(row.took_ms) if row.took_ms >= 0 else ""
     role = _OUTCOMES.get(row.outcome, "")

@@ -100,7 +100,7 @@ def _cells(char: str) -> int:
 
 def columns(rows: Sequence[Sequence[Span]], *, indent: str = "", gap: str = "  ") -> list[Line]:
     """Return the rows as lines with aligned columns; the last column is not padded."""
-    cells = [[(clean(text), role) for text, role in row] for row in rows]
+    cells: list[list[Span]] = [[(clean(text), role) for text, role in row] for row in rows]
     count = max((len(row) for row in cells), default=0)
     widths = [max((width(row[i][0]) for row in cells if i < len(row)), default=0) for i in range(count)]
     lines: list[Line] = []

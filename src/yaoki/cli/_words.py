@@ -106,5 +106,5 @@ def _text(typed: str) -> object:
 
 
 def _takes(ask: Ask, kind: str) -> bool:
-    schema = cast("dict[str, object]", ask.schema) if isinstance(ask.schema, dict) else {}
-    return schema.get("type") == kind
+    schema: object = ask.schema
+    return isinstance(schema, dict) and cast("dict[str, object]", schema).get("type") == kind

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET, json
 
@@ -31,7 +31,7 @@ from yaoki.errors import (
 
 if TYPE_CHECKING:
     from inspect import Signature
-    from types import ModuleType
+    from types import FrameType, ModuleType
 
     from yaoki.runtime import Bound, Loop
 
@@ -116,7 +116,12 @@ def _drive_sync(job: Job, bound: Bound[Any]) -> None:
     from yaoki.cli._drain import DrainingRunner
 
     runner = DrainingRunner(job.store)
-    signal.signal(signal.SIGTERM, lambda *_: runner.drain())
+
+    def drain(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        runner.drain()
+
+    signal.signal(signal.SIGTERM, drain)
     with runner:
         _say(job, bound)
         runner.run(bound, run_id=job.run_id)
@@ -148,8 +153,13 @@ def _loops(module: ModuleType) -> dict[str, Loop[..., Any]]:
     """Return the module's loops by the name they have there, and by their own where that is another."""
     from yaoki.runtime import Loop
 
-    found = {name: value for name, value in vars(module).items() if isinstance(value, Loop)}
-    return {**{loop.name: loop for loop in found.values()}, **found}
+    found: dict[str, Loop[..., Any]] = {}
+    for name, value in vars(module).items():
+        if isinstance(value, Loop):
+            loop = cast("Loop[..., Any]", value)
+            found.setdefault(loop.name, loop)
+            found[name] = loop
+    return found
 
 
 def _spoken(loop: Loop[..., Any]) -> Signature:

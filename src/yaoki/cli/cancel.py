@@ -31,4 +31,6 @@ def cancel(
         here.out.lines([line((run, "head"), f" is {receipt.status.value}.")])
     else:
         here.out.lines([line((run, "head"), " is told to stop: nothing new begins, attempts in flight settle.")])
+        if receipt.next_action:
+            here.out.lines([line("Next   ", (here.commands.dress(receipt.next_action), "command"))])
     return Exit.DONE

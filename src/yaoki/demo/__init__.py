@@ -84,7 +84,8 @@ def _opening(seed: int, place: Place) -> str:
     from yaoki.demo._place import TIMES
 
     times = ", ".join(f"{name} {value:g}" for name, value in TIMES.items())
-    return f"seed {seed} · {place.example / 'agent.py'} · its own short times: {times}"
+    where = f"{place.example / 'agent.py'} works through 12 tickets; the vendor misbehaves, its workers are killed"
+    return f"{where}\nseed {seed} · the demo's own short times: {times}"
 
 
 @contextmanager

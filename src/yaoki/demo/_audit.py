@@ -109,7 +109,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     retries: dict[str, int]
     """By the kind of failure that was healed."""
     failures: dict[str, int]
-    """Failed attempts by reason."""
+    """Failed attempts by reason, and calls of the model that could not become one."""
     asked: list[Asked]
     requests: int
     faults: dict[str, int]
@@ -152,7 +152,7 @@ def audit(evidence: Evidence) -> Audit:
         failures=dict(failures.most_common()),
         asked=evidence.asked,
         requests=sum(event.event == "request" for event in evidence.vendor),
-        faults=dict(Counter(event.fault for event in evidence.vendor if event.fault)),
+        faults=dict(sorted(Counter(event.fault for event in evidence.vendor if event.fault).items())),
         keys_deduplicated=sum(event.event == "replayed" for event in evidence.vendor),
         plan=evidence.plan,
     )

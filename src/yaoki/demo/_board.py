@@ -93,7 +93,8 @@ class PlainBoard:
         """Write a line."""
         del mood
         with self._lock:
-            self._stream.write(f"{self._elapsed_s():5.1f}s  {ticket or 'demo':9}  {text}\n")
+            for line in text.splitlines():
+                self._stream.write(f"{self._elapsed_s():5.1f}s  {ticket or 'demo':9}  {line}\n")
             self._stream.flush()
 
     def vendor(self, event: Event) -> None:
@@ -195,7 +196,9 @@ class TerminalBoard:
                 faults = Text(str(row.faults or ""), style="yellow")
                 table.add_row(ticket, row.subject, effects, faults, kills, Text(row.last, style=_STYLES[row.mood]))
             tail = [
-                Text.assemble((f"{at:5.1f}s  ", "dim"), f"{ticket:9}  ", (text, _STYLES[mood]))
+                Text.assemble(
+                    (f"{at:5.1f}s  ", "dim"), f"{ticket:9}  ", (text, _STYLES[mood]), no_wrap=True, overflow="ellipsis"
+                )
                 for at, ticket, text, mood in self._tail
             ]
             killed, faults_met = (sum(getattr(row, f) for row in self._rows.values()) for f in ("kills", "faults"))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Director"]
 
-AT_ONCE = 3
+AT_ONCE = 4
 """Tickets in work at the same time."""
 TOTAL_S_MAX = 120.0
 """After this a ticket's command is stopped, and the audit finds its run unfinished."""

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from yaoki.records import Adopt, Answer, Begin, Claimed, Question, Settle
+from yaoki.records import Adopt, Answer, Begin, Claimed, Question, Refused, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ class Recorded:
     retries: Counter[str] = field(default_factory=Counter[str])
     """Failed attempts that were followed by another one, by kind; a death counts as `process died`."""
     failures: Counter[str] = field(default_factory=Counter[str])
-    """Failed attempts by reason."""
+    """Failed attempts by reason, and calls of the model that could not become one."""
     claims: int = 0
     reused: int = 0
     """Completed steps that stood on record when a process took the run over; summed over such restarts."""
@@ -81,6 +81,8 @@ class _Reader:
                 self._failed_attempt(identity, record.attempt, failure)
             case Settle(outcome="ok") | Adopt(failure=None) if "!" not in identity:
                 self._completed(identity)
+            case Refused():
+                self.run.failures[record.failure.reason] += 1
             case Question():
                 self._asked[record.id] = identity
             case Answer(verdict="happened"):

@@ -75,9 +75,7 @@ class Ladder:
     retry_wait_left_s: float = math.inf
 
 
-def decide(
-    failure: Failure, ladder: Ladder, *, now_ms: int, rng: Random, live_control_flow: bool = False
-) -> Decision:
+def decide(failure: Failure, ladder: Ladder, *, now_ms: int, rng: Random, live_control_flow: bool = False) -> Decision:
     """
     Decide what happens after a failure. Pure: the decision is journaled with the failure, and made once.
 

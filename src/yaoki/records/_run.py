@@ -37,6 +37,8 @@ class Claimed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     How many owners of this run had died so far; an ordered end (a drain) is none. Crashes in a row are
     today's count less the count of the last claim under which an attempt's own process settled.
     """
+    budget: dict[str, float] | None = None
+    """The bounds its code declares, by field, top-ups left out."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):

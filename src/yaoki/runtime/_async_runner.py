@@ -205,6 +205,10 @@ class AsyncRunner(Base):
         """Order a run to stop, as `Runner.cancel`."""
         return self._on_store.cancel(run_id, by=by)
 
+    async def top_up(self, run_id: str, *, by: str = "", **add: float) -> Receipt[Any]:
+        """Add to a run's budget, as `Runner.top_up`."""
+        return self._on_store.top_up(run_id, add, by=by)
+
     async def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
         """Let a run go on, as `Runner.redrive`."""
         return self._on_store.redrive(run_id, source, by=by)

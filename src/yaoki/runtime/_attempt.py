@@ -56,7 +56,8 @@ def attempt(live: Live, step: Step, past: Past | None, slot: int) -> Generator[E
         admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms)
         if admission.go:
             break
-        if admission.stop == "ladder" and past is not None:
+        in_question = past is not None and bool(admission.cap) and in_doubt(past.effect, past.executed)
+        if past is not None and (admission.stop == "ladder" or in_question):
             yield Write(step.key, _ended_settle(live, step, past, admission.text))
             return False, None
         yield from _not_admitted(live, step, past, admission.cap, admission.stop, admission.text, deadline_ms)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _EXPIRES_S = Ask().expires_s
 
-__all__ = ["carry_out_answer", "question_of"]
+__all__ = ["carry_out_answer", "doubt_left", "question_of"]
 
 
 def question_of(
@@ -50,6 +50,24 @@ def question_of(
         schema=_schema(step),
         expires_at=now_ms + int(expires_s * 1000),
         note=note,
+    )
+
+
+def doubt_left(live: Live, past: Past, question_id: str) -> Question:
+    """Return the question about a step whose run ends while its action is in doubt; nothing waits for the answer."""
+    now_ms = live.now_ms()
+    return Question(
+        at=now_ms,
+        id=question_id,
+        why="doubt",
+        text=f"did {past.call or past.step} happen?",
+        call=past.call,
+        args=past.args,
+        executed=past.executed,
+        attempt=past.attempts,
+        attempts_max=past.begin.attempts_max if past.begin is not None else 0,
+        expires_at=now_ms + int(_EXPIRES_S * 1000),
+        note="The run ended while this was open; an answer is recorded, nothing is sent.",
     )
 
 

@@ -27,6 +27,7 @@ from yaoki.records import (
     Settle,
     State,
 )
+from yaoki.runtime._doubt import doubt_left
 from yaoki.runtime._history import History
 from yaoki.runtime._live import Driver, Halt, Limits, Live
 from yaoki.runtime._turns import park_unasked
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yaoki.clock import Clock
-    from yaoki.journal import Claim, Journal
+    from yaoki.journal import Claim, Journal, RunRow
     from yaoki.runtime._effects import Suspend
     from yaoki.runtime._held import Held
     from yaoki.runtime._loop import Loop
@@ -81,7 +82,7 @@ def take_up(
     )
     now_ms = clock.now_ms()
     items: list[tuple[str, Record]] = [
-        ("", Claimed(at=now_ms, epoch=row.epoch, worker=journal.worker, pid=pid, deaths=row.deaths))
+        ("", _claimed(journal, row, loop, now_ms, pid)),
     ]
     seq = live.note(*items[0])
     dead = crash_verdict(history.crashes, loop.crashes_max)
@@ -98,6 +99,11 @@ def take_up(
         text = f"its process died {history.crashes} times in a row{_at(last_step)}"
         live.stop_with(Halt(to="dead", text=text, stopped_by="crashes", step=last_step, failure=process_died()))
     return live
+
+
+def _claimed(journal: Journal, row: RunRow, loop: Loop[Any, Any], now_ms: int, pid: int) -> Claimed:
+    bounds = loop.budget.as_dict()
+    return Claimed(at=now_ms, epoch=row.epoch, worker=journal.worker, pid=pid, deaths=row.deaths, budget=bounds)
 
 
 def _at(step: str) -> str:
@@ -304,13 +310,21 @@ def _leave(
     note: str = "",
     value: bytes | None = None,
 ) -> None:
-    seq = live.note("", record)
+    items: list[tuple[str, Record]] = []
+    if state.final:
+        unasked = [past for past in live.history.steps.values() if past.doubt_unasked]
+        first = len(live.history.questions) + 1
+        items = [(past.step, doubt_left(live, past, f"q{first + i}")) for i, past in enumerate(unasked)]
+    items.append(("", record))
+    seq = live.history.seq + 1
+    for key, item in items:
+        live.note(key, item)
     try:
         live.journal.leave(
             live.run,
             live.epoch,
             seq,
-            [("", record)],
+            items,
             state=state,
             wake_ms=wake_ms,
             waits_for=waits_for,

@@ -78,6 +78,7 @@ class History:
         self.attempts = 0
         self.first_attempt_failures = 0
         self.claims = 0
+        self.bounds: dict[str, float] = {}
         self.deaths = 0
         self.progress_deaths = 0
         self.started_ms = 0
@@ -195,6 +196,7 @@ class History:
         assert isinstance(record, Claimed)
         self.claims += 1
         self.deaths = record.deaths
+        self.bounds = record.budget or self.bounds
         self.started_ms = self.started_ms or record.at
         if self.parked is not None and self.parked.state == "waiting":
             self.waited_ms += max(0, record.at - self.parked.at)
@@ -215,6 +217,7 @@ class History:
         past = self.steps[key]
         if past.begin is not None and past.begin.reserved and past.open and record.used is not None:
             self._use(past.begin.reserved, -1)
+        again = not past.open
         past.note_settle(record)
         if record.used:
             self._use(record.used, 1)
@@ -222,25 +225,35 @@ class History:
         if failure is None or failure.scope is not Scope.PROCESS:
             self.progress_deaths = self.deaths
         if failure is not None:
-            self._note_failure(past, record, failure)
+            self._note_failure(past, record, failure, again=again)
         elif _CHECK_MARK in key and bytes(record.value) == b"null":
             parent = self.steps.get(key[: key.index("!")])
             if parent is not None:
                 parent.note_cleared(parent.begun)
 
-    def _note_failure(self, past: Past, record: Settle, failure: Failure) -> None:
-        if past.begun == 1:
-            self.first_attempt_failures += 1
+    def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
         if decision is not None and decision.do in ("retry", "repair"):
             self.spent.retries += 1
             self.spent.retry_wait_s += decision.wait_ms / 1000
+        then = decision.do if decision is not None else ""
+        if again and self._decided_anew(past, record, failure, then):
+            return
+        if past.begun == 1:
+            self.first_attempt_failures += 1
         if len(self.met) >= _MET_MAX:
             self.met_more += 1
             return
-        then = decision.do if decision is not None else ""
         met = Met(step=past.step, call=past.call, attempt=record.attempt, at=record.at, failure=failure, then=then)
         self.met.append((past, met))
+
+    def _decided_anew(self, past: Past, record: Settle, failure: Failure, then: str) -> bool:
+        """Correct what was met of an attempt that is settled a second time; return whether it was met before."""
+        for known, met in reversed(self.met):
+            if known is past and met.attempt == record.attempt:
+                met.failure, met.then = failure, then
+                return True
+        return False
 
     def _use(self, used: dict[str, float], sign: int) -> None:
         self.spent.tokens += sign * int(used.get("tokens", 0))
@@ -287,6 +300,8 @@ class History:
         asked = Asked(record, past)
         self.questions[record.id] = asked
         if past is not None:
+            for earlier in past.questions:
+                earlier.superseded = True
             past.questions.append(asked)
 
     def _answer(self, seq: int, _key: str, record: Record) -> None:

@@ -25,7 +25,7 @@ from yaoki.runtime._step import Step, check_step
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from yaoki.runtime._past import Past
+    from yaoki.runtime._past import Asked, Past
 
 __all__ = ["drifted", "ladder"]
 
@@ -89,14 +89,7 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
             return True, (yield from _join(live, step, joined))
     asked = past.question
     if asked is not None:
-        outcome = yield from carry_out_answer(live, step, past, asked)
-        if outcome == "again":
-            return False, None
-        if outcome == "skip":
-            return (yield from _skipped(live, step, unknown_outcome(past)))
-        if outcome == "abort":
-            raise step_failed(live, step, last_failure(past), past.attempts)
-        return (yield from attempt(live, step, past, _slot(live, step, past)))
+        return (yield from _answered(live, step, past, asked))
     if past.redriven and not allows_repeat(past.effect, past.executed):
         yield from _redriven_in_doubt(live, step, past)
         return False, None
@@ -106,6 +99,18 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
     if last is None or last.decision is None:
         return (yield from attempt(live, step, past, past.slot))
     return (yield from _carry_out(live, step, past, last, last.decision))
+
+
+def _answered(live: Live, step: Step, past: Past, asked: Asked) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """Wait for the step's answer and do as it says."""
+    outcome = yield from carry_out_answer(live, step, past, asked)
+    if outcome == "again":
+        return False, None
+    if outcome == "skip":
+        return (yield from _skipped(live, step, unknown_outcome(past)))
+    if outcome == "abort":
+        raise step_failed(live, step, last_failure(past), past.attempts)
+    return (yield from attempt(live, step, past, _slot(live, step, past)))
 
 
 def _redriven_in_doubt(live: Live, step: Step, past: Past) -> Steps:
@@ -131,11 +136,15 @@ def _carry_out(
     if do == "check":
         yield from _check(live, step, past, decision)
         return False, None
-    if do == "ask":
-        yield Write(step.key, question_of(live, step, past, "doubt"))
-        return False, None
     if do == "tell":
         raise step_failed(live, step, unknown_outcome(past), past.attempts)
+    if do == "ask":
+        if step.tool.agent.unsure == "tell":  # decided at a claim, where the code's word was not at hand
+            told = Decision(do="tell", why=decision.why)
+            yield Write(step.key, msgspec.structs.replace(last, at=live.now_ms(), decision=told))
+        else:
+            yield Write(step.key, question_of(live, step, past, "doubt"))
+        return False, None
     if do == "pause":
         yield from _hold_for_budget(live, step, past, decision.why)
         return (yield from attempt(live, step, past, past.slot))

@@ -23,6 +23,7 @@ __all__ = ["Asked", "Past", "Slot", "Slots"]
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _FORGOTTEN = Raw(b"null")
+_UNDER_WAY = frozenset({"retry", "repair", "check", "ask", "pause", "pass"})
 _OVER = frozenset({"rung", "tell", "end"})
 
 
@@ -155,6 +156,16 @@ class Past:
         return asked
 
     @property
+    def doubt_unasked(self) -> bool:
+        """Whether its action is in doubt, its ladder not over, and nobody was asked about that."""
+        last = self.last
+        if self.settled or self.effect in _FREE or self.executed is Executed.NO or last is None:
+            return False
+        if last.decision is None or last.decision.do not in _UNDER_WAY:
+            return False
+        return not any(asked.ordinal == self.begun for asked in self.questions)
+
+    @property
     def executed(self) -> Executed:
         """Whether the action happened: the strongest answer since the last check or person said it did not."""
         found = Executed.NO
@@ -277,7 +288,7 @@ class Past:
 class Asked:
     """A question and, once given, its answer."""
 
-    __slots__ = ("answer", "answer_seq", "ladder", "ordinal", "past", "question")
+    __slots__ = ("answer", "answer_seq", "ladder", "ordinal", "past", "question", "superseded")
 
     def __init__(self, question: Question, past: Past | None) -> None:
         self.question = question
@@ -285,9 +296,10 @@ class Asked:
         self.ordinal = past.begun if past is not None else 0
         self.ladder = past.ladder if past is not None else 0
         self.answer: Answer | None = None
+        self.superseded = False
         self.answer_seq = 0
 
     @property
     def open(self) -> bool:
-        """Whether nobody has answered yet (it may have expired)."""
-        return self.answer is None
+        """Whether nobody has answered yet (it may have expired), and it was not asked anew since."""
+        return self.answer is None and not self.superseded

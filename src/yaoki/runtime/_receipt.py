@@ -15,6 +15,15 @@ __all__ = ["Ask", "Met", "Receipt"]
 R = TypeVar("R")
 
 
+def _whole(value: object) -> object:
+    """Return a structure with every field in it, also those that records leave out at their default."""
+    if isinstance(value, Struct):
+        return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, list):
+        return [_whole(one) for one in cast("list[object]", value)]
+    return value
+
+
 class Ask(Struct, kw_only=True, omit_defaults=False):
     """A question of the run, open or answered."""
 
@@ -116,4 +125,4 @@ class Receipt(Struct, Generic[R], kw_only=True, omit_defaults=False):
 
     def to_json(self) -> bytes:
         """Return the receipt as JSON, every field present; a value only its loop can type is plain JSON."""
-        return msgspec.json.encode(self)
+        return msgspec.json.encode(_whole(self))

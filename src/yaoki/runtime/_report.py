@@ -74,12 +74,12 @@ def light_receipt(row: RunRow) -> Receipt[Any]:
 
 def _bounds(history: History, declared: Budget | None) -> dict[str, float]:
     """Return the bounds with top-ups; without the loop at hand, those recorded when the run was last claimed."""
-    if declared is None:
-        return {}
-    budget = declared
+    bounds = dict(history.bounds if declared is None else declared.as_dict())
     for top_up in history.top_ups:
-        budget = budget.topped_up(top_up.add)
-    return dict(budget.as_dict())
+        for field, amount in top_up.add.items():
+            if field in bounds:
+                bounds[field] += amount
+    return bounds
 
 
 def _typed(data: Any, loop: Loop[Any, Any] | None) -> Any:
@@ -128,7 +128,6 @@ def _next_action(receipt: Receipt[Any]) -> str:
                 "person": f"yaoki show {name}",
                 "budget": f"yaoki top-up {name}",
                 "code": f"yaoki show {name}",
-                "signal": f"yaoki signal {name}",
             }.get(receipt.waits_for, f"yaoki show {name}")
         case State.DEAD:
             return f"yaoki show {name}"

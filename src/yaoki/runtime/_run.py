@@ -52,7 +52,8 @@ class _Base:
     def failures(self) -> list[Failure]:
         """Failures met so far by the steps the loop has asked for, also those that healed; oldest first."""
         asked = self._live.asked
-        return [met.failure for past, met in self._live.history.met if past.step in asked or past.step == met.step]
+        met = self._live.history.met
+        return [one.failure for past, one in met if past.step.split("!", 1)[0] in asked]
 
     @property
     def remaining(self) -> dict[str, float]:

@@ -285,6 +285,16 @@ class Runner(Base):
         """Order a run to stop: nothing new begins, attempts in flight settle."""
         return self._on_store.cancel(run_id, by=by)
 
+    def top_up(self, run_id: str, *, by: str = "", **add: float) -> Receipt[Any]:
+        """
+        Add to a run's budget: `top_up("night-7", calls=50)`. On disk when this returns.
+
+        Raises:
+            DeclarationError: No such budget, or an amount that is none.
+            AnswerRefused: The run is final (a capped one may be topped up, then redriven).
+        """
+        return self._on_store.top_up(run_id, add, by=by)
+
     def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
         """
         Let a dead, cancelled, capped or waiting run go on with a new ladder for its step; spent stays spent.

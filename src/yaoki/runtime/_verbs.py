@@ -9,7 +9,8 @@ from msgspec import Raw
 
 from yaoki.codec import codec_for, fits
 from yaoki.errors import AnswerRefused, RunNotFound
-from yaoki.records import ABSENT, Answer, Cancel, Entry, Redrive, State
+from yaoki.policy import Budget
+from yaoki.records import ABSENT, Answer, Cancel, Entry, Redrive, State, TopUp
 from yaoki.runtime._history import History
 from yaoki.runtime._report import light_receipt, receipt_of
 
@@ -83,6 +84,22 @@ class Verbs:
         row = self.row(run_id)
         if not row.state.final:
             self._journal.post(row.id, Cancel(at=self._clock.now_ms(), by=by))
+        return self.get(run_id)
+
+    def top_up(self, run_id: str, add: dict[str, float], *, by: str = "") -> Receipt[Any]:
+        """
+        Add to a run's budget, by field; on disk when this returns. A run waiting for its budget becomes pending.
+
+        Raises:
+            DeclarationError: No such budget, or an amount that is none.
+            AnswerRefused: The run is final.
+        """
+        row = self.row(run_id)
+        Budget().topped_up(add)
+        if row.state.final and row.state is not State.CAPPED:
+            msg = f"run {run_id} is {row.state.value}: a top-up changes nothing any more"
+            raise AnswerRefused(msg)
+        self._journal.post(row.id, TopUp(at=self._clock.now_ms(), add=add, by=by))
         return self.get(run_id)
 
     def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
