@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import errno
+import gc
 import json
 import os
 import pickle
+import re
 import socket
 import ssl
 import subprocess
@@ -39,6 +41,7 @@ from yaoki.classify import (
     process_died,
     register,
 )
+from yaoki.classify._patterns import _Uncompiled
 from yaoki.classify._rule import _registered
 from yaoki.errors import Fenced, OutsideRun, Park, RetryableError, StepFailed, Stopped, StoreRefused, TerminalError
 
@@ -563,9 +566,16 @@ def test_the_error_is_left_as_it_was() -> None:
     assert (pickle.dumps(error.__cause__), error.args, error.__traceback__) == before
 
 
+def test_every_pattern_compiles_although_it_is_compiled_late() -> None:
+    found = [thing for thing in gc.get_objects() if type(thing) is _Uncompiled]
+    assert len(found) > 20
+    for late in found:
+        re.compile(late._source, late._flags)
+
+
 def test_no_client_library_is_imported() -> None:
     code = (
-        "import sys, yaoki.classify as c; c.classify(ValueError()); c.classify(TimeoutError('x'));"
+        "import sys; from yaoki.classify import classify; classify(ValueError()); classify(TimeoutError('x'));"
         "heavy = {'httpx', 'requests', 'aiohttp', 'urllib3', 'asyncio', 'pydantic', 'ssl', 'email'};"
         "print(sorted(heavy & sys.modules.keys()))"
     )

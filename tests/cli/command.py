@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yaoki.cli._app import run_command
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
 AGENTS = Path(__file__).with_name("agents.txt").read_text(encoding="utf-8")
 PATIENCE_S = 20.0
@@ -101,6 +105,22 @@ class Place:
     def type(self, *words: str) -> Said:
         return self.end(self.start(*words))
 
+    def call(self, capfd: pytest.CaptureFixture[str], *words: str) -> Said:
+        """Type a command without a process of its own; the worker of `run` has one all the same."""
+        before, saved = Path.cwd(), dict(os.environ)
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.env)
+        try:
+            capfd.readouterr()
+            code = run_command(words)
+            out, err = capfd.readouterr()
+        finally:
+            os.environ.clear()
+            os.environ.update(saved)
+            os.chdir(before)
+        return Said(code, out, err)
+
     def worker_of(self, process: subprocess.Popen[str], *, other_than: int = 0) -> int:
         """Return the pid of the supervisor's first child, as `ps --ppid` lists it."""
 
@@ -126,7 +146,9 @@ class Place:
         for process in self._started:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
-            process.communicate()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
 
 
 def alive(pid: int) -> bool:

@@ -60,8 +60,8 @@ def place(tmp_path_factory):
         (["show", "ticket-17", "--journa"], 2, "--journa"),
     ],
 )
-def test_bad_input_is_one_line_that_says_what_where_and_what_next(place, words, code, said):
-    spoken = place.type(*words)
+def test_bad_input_is_one_line_that_says_what_where_and_what_next(place, capfd, words, code, said):
+    spoken = place.call(capfd, *words)
     assert spoken.code == code, spoken.err
     assert spoken.out == ""
     assert said in spoken.last
@@ -85,35 +85,35 @@ def test_bad_input_is_one_line_that_says_what_where_and_what_next(place, words, 
         (["rnu"], "usage"),
     ],
 )
-def test_an_error_is_json_too_where_json_was_asked_for(place, words, code):
-    spoken = place.type(*words, "--json")
+def test_an_error_is_json_too_where_json_was_asked_for(place, capfd, words, code):
+    spoken = place.call(capfd, *words, "--json")
     assert spoken.json["error"]["code"] == code
     assert spoken.json["error"]["message"] in spoken.last
 
 
-def test_debug_shows_the_traceback(place):
-    assert "Traceback" in place.type("run", "broken.py:x", "--debug").err
-    assert "Traceback" in place.type("show", "nope", "--debug").err
+def test_debug_shows_the_traceback(place, capfd):
+    assert "Traceback" in place.call(capfd, "run", "broken.py:x", "--debug").err
+    assert "Traceback" in place.call(capfd, "show", "nope", "--debug").err
 
 
-def test_a_missing_store_is_not_created_by_looking(place):
-    place.type("runs", "--store", "sqlite:///none.db")
-    place.type("show", "x", "--store", "sqlite:///none.db")
+def test_a_missing_store_is_not_created_by_looking(place, capfd):
+    place.call(capfd, "runs", "--store", "sqlite:///none.db")
+    place.call(capfd, "show", "x", "--store", "sqlite:///none.db")
     assert not list(place.folder.glob("none.db*"))
 
 
-def test_the_store_may_come_from_the_environment(place, tmp_path):
+def test_the_store_may_come_from_the_environment(place, capfd, tmp_path):
     place.env["YAOKI_STORE"] = f"sqlite:///{tmp_path}/env.db"
     try:
-        assert place.type("run", "agents.py:done", "--run-id", "e1").code == 0
-        assert "e1" in place.type("runs", "--status", "done").out
+        assert place.call(capfd, "run", "agents.py:done", "--run-id", "e1").code == 0
+        assert "e1" in place.call(capfd, "runs", "--status", "done").out
     finally:
         del place.env["YAOKI_STORE"]
     assert (tmp_path / "env.db").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_named(place):
+def test_a_folder_that_cannot_be_written_is_named(place, capfd):
     """Nobody may make a file in /proc, not even root."""
-    spoken = place.type("run", "agents.py:done", "--store", "sqlite:////proc/y.db")
+    spoken = place.call(capfd, "run", "agents.py:done", "--store", "sqlite:////proc/y.db")
     assert spoken.code == 70
     assert "/proc" in spoken.last

@@ -87,7 +87,7 @@ def test_an_effect_in_doubt_exits_3_and_is_never_sent_again(place):
 
 def test_preflight_names_what_is_undeclared_once(place):
     said = place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
-    assert said.err.count("charge: undeclared, so AT_MOST_ONCE") == 1
+    assert said.err.count("undeclared, so AT_MOST_ONCE") == 1
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_preflight_names_what_is_undeclared_once(place):
         (["skip"], 0, "unknown", 1),
     ],
 )
-def test_each_answer_to_a_doubt_takes_the_run_on_without_repeating_the_input(place, words, code, value, charges):
+def test_each_answer_to_a_doubt_takes_the_run_on_without_repeating_the_input(place, capfd, words, code, value, charges):
     place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
-    answered = place.type("answer", "r1", *words)
+    answered = place.call(capfd, "answer", "r1", *words)
     assert answered.code == 0, answered.err
     said = place.type("run", "agents.py:doubt", "--run-id", "r1", "--json")
     assert said.code == code, said.err
@@ -221,9 +221,9 @@ def test_a_file_that_kills_its_importer_is_given_up_after_eight_workers(place):
     assert len((place.folder / "deaths").read_text()) == 8
 
 
-def test_changed_code_waits_with_a_difference_and_goes_on_when_it_is_put_back(place):
+def test_changed_code_waits_with_a_difference_and_goes_on_when_it_is_put_back(place, capfd):
     place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
-    place.type("answer", "r1", "not-happened")
+    place.call(capfd, "answer", "r1", "not-happened")
     source = (place.folder / "agents.py").read_text()
     place.write("agents.py", source.replace("charge(order, 4200)", "charge(order, 4300)"))
     said = place.type("run", "agents.py:doubt", "--run-id", "r1")
@@ -251,11 +251,11 @@ def test_an_async_run_drains_as_well(place):
 
 
 @pytest.mark.parametrize("loop", ["naps", "anaps"])
-def test_a_sleeping_run_is_stopped_at_once_and_stays_asleep(place, loop):
+def test_a_sleeping_run_is_stopped_at_once_and_stays_asleep(place, capfd, loop):
     process = place.start("run", f"agents.py:{loop}", "--run-id", "r1")
     until(lambda: place.effects, "the first step")
-    until(lambda: "SLEEPING" in place.type("show", "r1").out, "the run to fall asleep")
+    until(lambda: "SLEEPING" in place.call(capfd, "show", "r1").out, "the run to fall asleep")
     process.send_signal(signal.SIGINT)
     assert place.end(process).code == 130
-    assert "SLEEPING until" in place.type("show", "r1").out
+    assert "SLEEPING until" in place.call(capfd, "show", "r1").out
     assert place.effects == ["look before"]

@@ -29,8 +29,8 @@ def place(tmp_path):
     here.close()
 
 
-def test_runs_lists_those_that_need_somebody_first(night):
-    said = night.type("runs")
+def test_runs_lists_those_that_need_somebody_first(night, capfd):
+    said = night.call(capfd, "runs")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     assert lines[0] == "NEEDS YOU   1"
@@ -42,17 +42,22 @@ def test_runs_lists_those_that_need_somebody_first(night):
     assert "\x1b" not in said.out
 
 
-def test_runs_of_one_status_and_as_json(night):
-    assert [run["run_id"] for run in night.type("runs", "--json").json] == ["t-doubt", "t-dead", "t-capped", "t-done"]
-    (run,) = night.type("runs", "--status", "waiting", "--json").json
+def test_runs_of_one_status_and_as_json(night, capfd):
+    assert [run["run_id"] for run in night.call(capfd, "runs", "--json").json] == [
+        "t-doubt",
+        "t-dead",
+        "t-capped",
+        "t-done",
+    ]
+    (run,) = night.call(capfd, "runs", "--status", "waiting", "--json").json
     assert run["loop"] == "doubt"
     assert run["waits_for"] == "person"
-    assert night.type("runs", "--status", "active", "--json").json == []
-    assert "No active runs" in night.type("runs", "--status", "active").out
+    assert night.call(capfd, "runs", "--status", "active", "--json").json == []
+    assert "No active runs" in night.call(capfd, "runs", "--status", "active").out
 
 
-def test_show_explains_a_doubt_and_tells_the_story(night):
-    said = night.type("show", "t-doubt")
+def test_show_explains_a_doubt_and_tells_the_story(night, capfd):
+    said = night.call(capfd, "show", "t-doubt")
     assert said.code == 0, said.err
     assert 'Did this happen?   charge(order="A-1", cents=4200)' in said.out
     assert "charge is AT_MOST_ONCE (undeclared), so it is not sent again unless you say so." in said.out
@@ -61,23 +66,23 @@ def test_show_explains_a_doubt_and_tells_the_story(night):
     assert "All: yaoki show t-doubt --journal" in said.out
 
 
-def test_show_as_json_is_the_receipt_and_with_the_journal_has_its_records(night):
-    plain = night.type("show", "t-doubt", "--json").json
+def test_show_as_json_is_the_receipt_and_with_the_journal_has_its_records(night, capfd):
+    plain = night.call(capfd, "show", "t-doubt", "--json").json
     assert plain["asks"][0]["id"] == "q1"
-    whole = night.type("show", "t-doubt", "--journal", "--json").json
+    whole = night.call(capfd, "show", "t-doubt", "--journal", "--json").json
     assert whole["status"] == "waiting"
     assert "question" in [entry["name"] for entry in whole["journal"]]
 
 
-def test_show_journal_is_one_line_a_record(night):
-    said = night.type("show", "t-capped", "--journal")
+def test_show_journal_is_one_line_a_record(night, capfd):
+    said = night.call(capfd, "show", "t-capped", "--journal")
     kinds = [line.split()[2] for line in said.out.splitlines()]
     assert kinds[0] == "claimed"
     assert kinds[-1] == "ended"
 
 
-def test_a_store_that_had_to_be_named_is_named_in_every_command_shown(night):
-    said = night.type("show", "t-doubt", "--store", f"sqlite:///{night.folder}/yaoki.db")
+def test_a_store_that_had_to_be_named_is_named_in_every_command_shown(night, capfd):
+    said = night.call(capfd, "show", "t-doubt", "--store", f"sqlite:///{night.folder}/yaoki.db")
     commands = [line for line in said.out.splitlines() if "yaoki answer" in line]
     assert len(commands) == 4
     assert all("--store sqlite:///" in line for line in commands)
@@ -104,9 +109,9 @@ def test_no_colour_reaches_a_pipe_or_a_terminal_that_does_not_want_it(night):
     assert "NEEDS YOU" in plain.stdout
 
 
-def test_a_cancelled_run_that_waits_ends_cancelled_and_exits_5(place):
+def test_a_cancelled_run_that_waits_ends_cancelled_and_exits_5(place, capfd):
     place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
-    said = place.type("cancel", "r1")
+    said = place.call(capfd, "cancel", "r1")
     assert said.code == 0, said.err
     assert "r1 is told to stop" in said.out
     assert "yaoki run agents.py:doubt --run-id r1" in said.out
@@ -114,23 +119,23 @@ def test_a_cancelled_run_that_waits_ends_cancelled_and_exits_5(place):
     assert ended.code == 5, ended.err
     assert "CANCELLED" in ended.out
     assert place.effects == ["charge A-1 4200"]
-    again = place.type("cancel", "r1")
+    again = place.call(capfd, "cancel", "r1")
     assert "was cancelled already; nothing changed" in again.out
 
 
-def test_a_running_run_is_cancelled_from_outside_within_a_second_or_so(place):
+def test_a_running_run_is_cancelled_from_outside_within_a_second_or_so(place, capfd):
     process = place.start("run", "agents.py:slow", "--run-id", "r1", "--json")
     place.wait_for("open.waiting")
-    assert place.type("cancel", "r1", "--json").json["run_id"] == "r1"
+    assert place.call(capfd, "cancel", "r1", "--json").json["run_id"] == "r1"
     place.open("open")
     said = place.end(process)
     assert said.code == 5, said.err
     assert "look after" not in place.effects
 
 
-def test_a_dead_run_is_redriven_from_its_step_once_the_cause_is_gone(place):
+def test_a_dead_run_is_redriven_from_its_step_once_the_cause_is_gone(place, capfd):
     assert place.type("run", "agents.py:dead", "--run-id", "r1").code == 1
-    redriven = place.type("redrive", "r1", "--json")
+    redriven = place.call(capfd, "redrive", "r1", "--json")
     assert redriven.code == 0, redriven.err
     assert redriven.json["status"] == "pending"
     source = (place.folder / "agents.py").read_text()
@@ -140,50 +145,50 @@ def test_a_dead_run_is_redriven_from_its_step_once_the_cause_is_gone(place):
     assert said.json["value"] == "mended"
 
 
-def test_a_completed_run_is_not_redriven(place):
+def test_a_completed_run_is_not_redriven(place, capfd):
     place.type("run", "agents.py:done", "--run-id", "r1")
-    said = place.type("redrive", "r1")
+    said = place.call(capfd, "redrive", "r1")
     assert said.code == 2
     assert "completed" in said.last
 
 
-def test_the_first_answer_wins_and_as_json_is_a_receipt(place):
+def test_the_first_answer_wins_and_as_json_is_a_receipt(place, capfd):
     place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
-    said = place.type("answer", "r1", "q1", "happened", "ch_1", "--json")
+    said = place.call(capfd, "answer", "r1", "q1", "happened", "ch_1", "--json")
     assert said.json["asks"][0]["verdict"] == "happened"
     assert said.json["asks"][0]["answer"] == "ch_1"
-    second = place.type("answer", "r1", "q1", "not-happened", "--json")
+    second = place.call(capfd, "answer", "r1", "q1", "not-happened", "--json")
     assert second.code == 2
     assert second.json["error"]["code"] == "answer.refused"
     assert "answered already" in second.last
 
 
-def test_an_answer_of_another_type_is_refused_and_the_question_stays(place):
+def test_an_answer_of_another_type_is_refused_and_the_question_stays(place, capfd):
     place.type("run", "agents.py:counted", "--run-id", "r1")
-    said = place.type("answer", "r1", "happened", '"many"')
+    said = place.call(capfd, "answer", "r1", "happened", '"many"')
     assert said.code == 2, said.out
     assert "int" in said.last
-    assert place.type("answer", "r1", "happened", "3").code == 0
+    assert place.call(capfd, "answer", "r1", "happened", "3").code == 0
     assert place.type("run", "agents.py:counted", "--run-id", "r1", "--json").json["value"] == 3
 
 
-def test_an_answer_is_refused_and_the_questions_listed_when_it_is_not_clear_which(place):
+def test_an_answer_is_refused_and_the_questions_listed_when_it_is_not_clear_which(place, capfd):
     place.type("run", "agents.py:two_doubts", "--run-id", "r1")
-    said = place.type("answer", "r1", "skip")
+    said = place.call(capfd, "answer", "r1", "skip")
     assert said.code == 2
     assert "q1" in said.last
     assert "q2" in said.last
-    shown = place.type("show", "r1").out
+    shown = place.call(capfd, "show", "r1").out
     assert shown.count("Did this happen?") == 2
 
 
-def test_a_running_run_says_which_process_drives_it(place):
+def test_a_running_run_says_which_process_drives_it(place, capfd):
     process = place.start("run", "agents.py:slow", "--run-id", "r1")
     place.wait_for("open.waiting")
     worker = place.worker_of(process)
-    assert "RUNNING since " in place.type("show", "r1").out
-    assert f"by pid {worker}" in place.type("show", "r1").out
+    assert "RUNNING since " in place.call(capfd, "show", "r1").out
+    assert f"by pid {worker}" in place.call(capfd, "show", "r1").out
     os.kill(worker, signal.SIGKILL)
-    until(lambda: f"by pid {worker}" not in place.type("show", "r1").out, "the next worker")
+    until(lambda: f"by pid {worker}" not in place.call(capfd, "show", "r1").out, "the next worker")
     place.open("open")
     assert place.end(process).code == 0

@@ -165,6 +165,14 @@ def test_a_key_the_journal_does_not_know_is_found():
     assert audit(world).problems == ["refund keys differ: 1 only in the journal, 1 only at the vendor"]
 
 
+def test_a_demo_that_could_not_kill_is_no_demo():
+    kills = tuple(Kill(ticket="ticket-01", tool="ask_model", number=n, when="before") for n in range(9))
+    world = replace(whole_world(), plan=Plan(kills=kills))
+    struck = [Killed(kill=kill, pid=n, at_s=1.0) for n, kill in enumerate(kills)]
+    assert audit(replace(world, kills=struck[:6])).problems == ["only 6 workers could be killed; 7 at least were to be"]
+    assert audit(replace(world, kills=struck[:7])).ok
+
+
 def test_a_step_executed_again_after_it_was_on_record_is_found():
     world = whole_world()
     _, run = seen(world, "ticket-01")
@@ -239,8 +247,8 @@ def test_people_are_told_of_every_problem_and_of_what_was_asked():
     write_lines(audit_lines(found), out)
     text = out.getvalue()
     assert all(problem in text for problem in found.problems)
-    assert "ticket-01 q1  did append_ledger(…) happen?" in text
-    assert "1 by SIGKILL, 1 between an effect and its record" in text
+    assert "ticket-01 q1: did append_ledger(…) happen?" in text
+    assert "1 of 0 by SIGKILL, 1 between an effect and its record" in text
     assert "Nothing done twice" not in text
 
 

@@ -31,7 +31,11 @@ def test_the_reference_has_every_field_and_method() -> None:
     fields = [*Receipt.__struct_fields__, *Failure.__struct_fields__]
     fields += [*Retry.__dataclass_fields__, *Budget.__dataclass_fields__]
     fields += [name for kind in (Run, Runner) for name in dir(kind) if not name.startswith("_") and name != "store"]
-    fields += [*yaoki.escalate.__all__, *(name for name in yaoki.testing.__all__ if name.islower()), *Effect.__members__]
+    fields += [
+        *yaoki.escalate.__all__,
+        *(name for name in yaoki.testing.__all__ if name.islower()),
+        *Effect.__members__,
+    ]
     assert not [name for name in fields if name not in WORDS]
 
 

@@ -189,6 +189,30 @@ def test_a_newer_schema_still_in_the_wal_of_a_living_process_is_refused(tmp_path
         kill(newer)
 
 
+@pytest.mark.parametrize("header", ["in the file", "in the -wal"])
+def test_a_newer_store_whose_last_process_was_killed_keeps_its_wal(tmp_path, header):
+    path = tmp_path / "s.db"
+    open_at(path).close()
+    newer = start(
+        "c = apsw.Connection(str(path)); c.pragma('wal_autocheckpoint', 0)\n"
+        "c.execute('pragma user_version = 2')\n"
+        "if sys.argv[2] == 'in the file': c.wal_checkpoint()\n"
+        "c.execute('create table later (a)'); print('up', flush=True); sys.stdin.read()",
+        path,
+        header,
+    )
+    wait_said(newer, "up")
+    kill(newer)
+    before = photo(tmp_path)
+    assert "s.db-wal" in before
+    for _ in range(2):
+        with pytest.raises(StoreRefused, match="newer yaoki"):
+            open_at(path)
+    if header == "in the -wal":  # the shared memory is made anew by whoever looks, and is no part of the store
+        before["s.db-shm"] = photo(tmp_path)["s.db-shm"]
+    assert photo(tmp_path) == before
+
+
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 def test_the_database_of_another_program_is_refused(tmp_path, mode):
     path = tmp_path / "s.db"

@@ -14,6 +14,8 @@ from typing import Final, cast
 
 import msgspec
 
+from yaoki.classify._patterns import pattern
+
 __all__ = ["NOTHING", "UNWRAP_MAX", "Body", "read"]
 
 UNWRAP_MAX: Final = 3

@@ -8,10 +8,10 @@ what never heals is asked before what may, and money before rates. A generic cod
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from yaoki.classify._later import DAILY, MINUTELY
+from yaoki.classify._patterns import pattern
 from yaoki.classify._phrases import judge_prose
 from yaoki.classify._python import quotes_no_server
 from yaoki.classify._rule import Rule
@@ -19,6 +19,8 @@ from yaoki.classify._status import executed_by_status, failure_of_status
 from yaoki.records import Executed, Failure, FailureKind, Scope
 
 if TYPE_CHECKING:
+    import re
+
     from yaoki.classify._body import Body
     from yaoki.classify._evidence import Evidence
 
@@ -100,8 +102,8 @@ def _spelled(code: str) -> str:
 
 
 def _by_word(code: str) -> tuple[FailureKind, Scope] | None:
-    for kind, scope, pattern in _WORDS:
-        if pattern.search(code):
+    for kind, scope, words in _WORDS:
+        if words.search(code):
             return kind, scope
     return None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from yaoki.classify._patterns import pattern
 from yaoki.classify._rule import Rule
 from yaoki.classify._status import failure_of_status
 from yaoki.classify._system import judge_system

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+from yaoki.classify._patterns import pattern
+
 __all__ = ["DAILY", "DAY_S", "MINUTELY", "later", "phrase_s", "told_s"]
 
 DAY_S: Final = 86_400.0

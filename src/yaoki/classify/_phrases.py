@@ -8,10 +8,10 @@ stays a 400.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from yaoki.classify._later import DAILY, phrase_s
+from yaoki.classify._patterns import pattern
 from yaoki.classify._rule import Rule
 from yaoki.records import Executed, Failure, FailureKind, Scope
 

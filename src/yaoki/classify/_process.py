@@ -12,6 +12,7 @@ import re
 import signal
 from typing import TYPE_CHECKING, Final
 
+from yaoki.classify._patterns import pattern
 from yaoki.classify._rule import Rule
 from yaoki.records import Failure, FailureKind, Scope
 

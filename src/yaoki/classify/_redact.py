@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from hashlib import blake2b
 from typing import Final
+
+from yaoki.classify._patterns import pattern
 
 __all__ = ["MESSAGE_MAX", "fingerprint", "redact"]
 
@@ -52,9 +53,7 @@ _PROVIDED: Final = pattern(
     r"\b((?:api key|password|token|secret)(?: provided)?(?: is)?:? )([\w*./+=-]*[\d*][\w*./+=-]{5,})",
     re.IGNORECASE | re.ASCII,
 )
-_COOKIES: Final = pattern(
-    r"\b((?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3})([^\n\r\"'}]{1,4000})", re.IGNORECASE | re.ASCII
-)
+_COOKIES: Final = pattern(r"\b((?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3})([^\n\r\"'}]{1,4000})", re.IGNORECASE | re.ASCII)
 _URL: Final = pattern(r"(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"'<>]{1,500})@", re.IGNORECASE | re.ASCII)
 
 
@@ -120,5 +119,7 @@ _SPACE = pattern(r"[\s#]+")
 
 def fingerprint(text: str) -> str:
     """Return 16 hexadecimal digits, equal for texts that differ only in ids, numbers, times and spacing."""
+    from hashlib import blake2b  # it loads OpenSSL, which a process without failures does not need
+
     plain = _IDS.sub("#", _DATES.sub("#", text[:MESSAGE_MAX].lower()))
     return blake2b(_SPACE.sub(" ", plain).strip().encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "Audit", "Evidence", "Killed", "RunSeen", "Tally", "audit"]
 
 
+KILLS_MIN = 7
+"""Fall seven times."""
+
+
 class Killed(msgspec.Struct, frozen=True, kw_only=True):
     """A SIGKILL that was sent."""
 
@@ -124,6 +128,7 @@ def audit(evidence: Evidence) -> Audit:
     runs = {run.ticket: read_steps(run.entries) for run in evidence.runs}
     tallies = _tally(evidence, runs)
     problems = [
+        *_problems_of_kills(evidence),
         *_problems_of_runs(evidence, runs),
         *_problems_of_effects(tallies),
         *_problems_of_belief(evidence, runs),
@@ -177,6 +182,12 @@ def _tally(evidence: Evidence, runs: dict[str, Recorded]) -> dict[str, Tally]:
         for tool, tally in tallies.items():
             tally.journaled += run.done[tool]
     return tallies
+
+
+def _problems_of_kills(evidence: Evidence) -> list[str]:
+    """Return what is wrong if hardly anybody was killed: such a demo shows nothing, however well it ends."""
+    struck, least = len(evidence.kills), min(len(evidence.plan.kills), KILLS_MIN)
+    return [f"only {struck} workers could be killed; {least} at least were to be"] if struck < least else []
 
 
 def _problems_of_runs(evidence: Evidence, runs: dict[str, Recorded]) -> list[str]:

@@ -75,8 +75,8 @@ class Place:
 
     def environment(self, ticket: str, vendor_url: str) -> dict[str, str]:
         """Return the environment of a ticket's processes: this one's, and what the example reads."""
-        package = str(Path(__file__).resolve().parents[2])
-        path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        # They start in the demo's folder, so what is relative here must not be there.
+        path = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
         return {
             **os.environ,
             "ANTHROPIC_BASE_URL": vendor_url,

@@ -13,6 +13,11 @@ __all__ = ["audit_lines", "write_lines"]
 
 _NAMES = {"refund": "refunds", "send_mail": "mails", "append_ledger": "ledger lines"}
 _KINDS = {"refund": "KEYED", "send_mail": "CHECKED", "append_ledger": "AT_MOST_ONCE"}
+_SLIPS = {
+    "output.rejected": "answers in malformed JSON",
+    "tool.unknown": "unknown tool",
+    "tool.arguments": "call with wrong arguments",
+}
 
 
 def audit_lines(audit: Audit) -> list[tuple[str, str]]:
@@ -27,21 +32,10 @@ def audit_lines(audit: Audit) -> list[tuple[str, str]]:
         text = f"  {_NAMES[tool]:14}{_KINDS[tool]:13} {tally.wanted:6} {tally.done:6} {tally.journaled:11} "
         text += f"{tally.duplicated:12} {tally.lost:6}" + (f"   {tally.unwanted} unwanted" if tally.unwanted else "")
         lines.append((text, "bold red" if bad else "green"))
-    lines += [
-        ("", ""),
-        (f"  runs      {_counts(audit.runs)}", ""),
-        (f"  kills     {len(audit.kills)} by SIGKILL, {audit.kills_between} between an effect and its record", ""),
-        (f"  steps     {audit.steps} completed; {audit.steps_reused} reused over {audit.restarts} restarts", ""),
-        (f"  retries   {sum(audit.retries.values())}: {_counts(audit.retries)}", ""),
-        (
-            f"  vendor    {audit.requests} requests; {sum(audit.faults.values())} misbehaved: {_counts(audit.faults)}",
-            "",
-        ),
-        (f"  keys      {audit.keys_deduplicated} refunds were sent again; the vendor knew the key of each", ""),
-        (f"  a person  was asked {_times(len(audit.asked))}, and looked into the ledger:", ""),
-    ]
+    lines.append(("", ""))
+    lines += [(f"  {name:9} {text}", "") for name, text in _facts(audit)]
     for asked in audit.asked:
-        lines.append((f"            {asked.run} {asked.ask}  did {asked.call} happen?", ""))
+        lines.append((f"            {asked.run} {asked.ask}: did {asked.call} happen?", ""))
         lines.append((f"              {asked.looked} → {asked.verdict}", "magenta"))
     lines.append(("", ""))
     lines += [(f"  PROBLEM   {problem}", "bold red") for problem in audit.problems]
@@ -53,6 +47,23 @@ def audit_lines(audit: Audit) -> list[tuple[str, str]]:
         lines.append((f"NOT as promised ({len(audit.problems)} problems): seed {audit.seed}.", "bold red"))
     lines.append((f"Same faults and kills again: yaoki demo --seed {audit.seed}   (times: {times})", "dim"))
     return lines
+
+
+def _facts(audit: Audit) -> list[tuple[str, str]]:
+    struck, planned = len(audit.kills), len(audit.plan.kills)
+    slips = {text: audit.failures.get(reason, 0) for reason, text in _SLIPS.items()}
+    return [
+        ("runs", _counts(audit.runs)),
+        ("kills", f"{struck} of {planned} by SIGKILL, {audit.kills_between} between an effect and its record"),
+        ("steps", f"{audit.steps} completed"),
+        ("reused", f"{audit.steps_reused} steps, when {audit.restarts} times another process took a run over"),
+        ("retries", f"{sum(audit.retries.values())}: {_counts(audit.retries)}"),
+        ("vendor", f"{audit.requests} requests, {sum(audit.faults.values())} of them misanswered on purpose:"),
+        ("", _counts(audit.faults)),
+        ("model", _counts(slips)),
+        ("keys", f"{audit.keys_deduplicated} refunds were sent again; the vendor knew the key of each"),
+        ("a person", f"was asked {_times(len(audit.asked))}, and looked into the ledger:"),
+    ]
 
 
 def write_lines(lines: list[tuple[str, str]], out: TextIO) -> None:

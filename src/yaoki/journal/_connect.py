@@ -63,6 +63,8 @@ def open_store(path: str, vfs: str) -> Connection:
 
 
 def _prepare(connection: Connection, path: str) -> None:
+    # A store that is refused keeps its -wal as it is, though we may be the last to close it.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     # Again through SQLite: a change of the header may still be in the -wal. In one snapshot: another process
     # may be creating the schema right now.
     connection.execute("begin")
@@ -72,6 +74,7 @@ def _prepare(connection: Connection, path: str) -> None:
     connection.execute("commit")
     if application_id or tables:
         refuse_content(path, application_id, user_version)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
     if migrate(connection):
         connection.wal_checkpoint()  # so that the header in the file itself says which schema this is
         _fsync_directory(path)

@@ -53,6 +53,10 @@ class Connection(Protocol):
         """Close it; the last one of a store checkpoints it."""
         ...
 
+    def config(self, op: int, value: int, /) -> int:
+        """Set one of SQLite's own switches."""
+        ...
+
     def cursor(self) -> Cursor:
         """Return a cursor."""
         ...

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class Claimed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Claimed(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A process took the run."""
 
     at: int
@@ -41,7 +41,7 @@ class Claimed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The bounds its code declares, by field, top-ups left out."""
 
 
-class Checkpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Checkpoint(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The state at the end of a turn. What lies before it is not replayed, the prelude excepted."""
 
     at: int
@@ -59,7 +59,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
     orphans: list[str] | None = None
 
 
-class TopUp(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TopUp(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A person adds to a budget, by the budget's field names."""
 
     at: int
@@ -67,7 +67,7 @@ class TopUp(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
 
 
-class Signal(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Signal(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A named value from outside, kept until a `wait_signal` takes it."""
 
     at: int
@@ -76,27 +76,27 @@ class Signal(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
 
 
-class Value(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Value(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A reading of time, chance or an id, so that a replay sees the same."""
 
     at: int
     value: Raw
 
 
-class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Something is missing from the result, and this says what."""
 
     at: int
     text: str
 
 
-class Fired(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Fired(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A `run.timeout` ran out; its replay raises at the same point."""
 
     at: int
 
 
-class Spend(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Spend(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The loop reported use of a budget itself."""
 
     at: int
@@ -105,7 +105,7 @@ class Spend(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost_usd: float = 0.0
 
 
-class Parked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Parked(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The run left memory: until a time, or for somebody."""
 
     at: int
@@ -118,7 +118,7 @@ class Parked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For `code`: what the journal has and what the code asked for."""
 
 
-class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The run is final."""
 
     at: int
@@ -132,7 +132,7 @@ class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`budget.turns`, `dead_letter`, `crashes`, `cancel`, …"""
 
 
-class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A person orders a final or waiting run to go on."""
 
     at: int
@@ -143,7 +143,7 @@ class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
 
 
-class Cancel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Cancel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A person ordered the run to stop: no new begin; attempts in flight settle."""
 
     at: int

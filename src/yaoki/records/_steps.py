@@ -11,7 +11,7 @@ from yaoki.records._words import ABSENT, Cause, Effect, Executed, Failure
 __all__ = ["Adopt", "Answer", "Begin", "Decision", "Hold", "Question", "Refused", "Settle", "Undo"]
 
 
-class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What was decided after a failure; written in the same record as the failure, so it is made once."""
 
     do: Literal["retry", "repair", "check", "ask", "tell", "rung", "end", "pause", "pass"]
@@ -28,7 +28,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How much of `retry_wait_s` this decision spends."""
 
 
-class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Written before an attempt: everything needed to decide about it if nobody survives it."""
 
     at: int
@@ -55,13 +55,15 @@ class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True):
     deadline_at: int = 0
     """End of the whole ladder on this rung; 0 is none."""
     base_ms: int = 500
+    cap_ms: int = 60_000
+    check_after_ms: int = 5_000
     timeout_ms: int = 0
     reserved: dict[str, float] | None = None
     pgid: int = 0
     """Process group of the attempt's children, if it starts any."""
 
 
-class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Written after an attempt: its outcome and, for a failure, what was decided; one record."""
 
     at: int
@@ -85,7 +87,7 @@ class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Usage reported: tokens, cost_usd."""
 
 
-class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A step that waits before its first begin, so that a crash restarts no deadline. `sleep` is one too."""
 
     at: int
@@ -101,7 +103,7 @@ class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For `question`: the step whose answer this equal call shares."""
 
 
-class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A step answered from an earlier record instead of an attempt."""
 
     at: int
@@ -117,7 +119,7 @@ class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     call: str = ""
 
 
-class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Somebody is asked. Bound to its step and its arguments; listed from this record on; answered once."""
 
     at: int
@@ -140,7 +142,7 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str = ""
 
 
-class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The first answer wins; written by the verb, never by the run's driver."""
 
     at: int
@@ -150,7 +152,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
 
 
-class Undo(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Undo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A completed effect was undone (or could not be), under the original step's identity; its slot is closed."""
 
     at: int
@@ -160,7 +162,7 @@ class Undo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failure: Failure | None = None
 
 
-class Refused(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Refused(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A model's call that could not become an attempt: unknown tool, bad arguments."""
 
     at: int

@@ -108,7 +108,7 @@ class Cause(StrEnum):
     LOOP = "loop"
 
 
-class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A classified error: what it is, whether the action happened, who is failing, when to come back."""
 
     kind: FailureKind

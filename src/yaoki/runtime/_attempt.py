@@ -83,6 +83,8 @@ def attempt(live: Live, step: Step, past: Past | None, slot: int) -> Generator[E
         attempts_max=max(retry.attempts_max, number),
         deadline_at=deadline_ms,
         base_ms=int(retry.base_s * 1000),
+        cap_ms=int(retry.cap_s * 1000),
+        check_after_ms=int(tool.check_after_s * 1000),
         timeout_ms=int(tool.timeout_s * 1000),
     )
     timeout_s = min(tool.timeout_s, max(0.001, (deadline_ms - now_ms) / 1000))

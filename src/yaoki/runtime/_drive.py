@@ -89,7 +89,7 @@ def take_up(
     last_step = ""
     for past in history.unfinished():
         last_step = past.step
-        settle = _settle_unseen(past, now_ms, clock)
+        settle = _settle_unseen(live, past, now_ms)
         items.append((past.step, settle))
         live.note(past.step, settle)
     journal.append(row.id, row.epoch, seq, items)
@@ -110,7 +110,7 @@ def _at(step: str) -> str:
     return f", last in {step.rsplit('/', 1)[-1].split('#', maxsplit=1)[0]}" if step else " before its first step"
 
 
-def _settle_unseen(past: Past, now_ms: int, clock: Clock) -> Settle:
+def _settle_unseen(live: Live, past: Past, now_ms: int) -> Settle:
     begin = past.begin
     assert begin is not None
     last = past.last
@@ -127,11 +127,13 @@ def _settle_unseen(past: Past, now_ms: int, clock: Clock) -> Settle:
         attempts_max=begin.attempts_max,
         deadline_ms=begin.deadline_at,
         base_s=begin.base_ms / 1000,
-        cap_s=60,
+        cap_s=begin.cap_ms / 1000,
         has_check=begin.effect == "checked",
-        check_after_s=0,
+        check_after_s=begin.check_after_ms / 1000,
+        retries_left=live.budget.left(live.history.spent, "retries"),
+        retry_wait_left_s=live.budget.left(live.history.spent, "retry_wait_s"),
     )
-    decision = decide(failure, position, now_ms=now_ms, rng=clock.rng())
+    decision = decide(failure, position, now_ms=now_ms, rng=live.clock.rng())
     return Settle(
         at=now_ms,
         attempt=begin.attempt,

@@ -280,7 +280,7 @@ class History:
         past.call = past.call or record.call
         if record.value is not ABSENT:
             past.value = record.value
-            past.executed_by.append(Executed.YES)
+            past.executed_by = (*past.executed_by, Executed.YES)
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Checkpoint)
@@ -302,7 +302,7 @@ class History:
         if past is not None:
             for earlier in past.questions:
                 earlier.superseded = True
-            past.questions.append(asked)
+            past.questions = (*past.questions, asked)
 
     def _answer(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Answer)

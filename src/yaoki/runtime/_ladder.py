@@ -182,8 +182,7 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
     assert check is not None
     assert past.last is not None
     assert past.begin is not None
-    # After a death nobody knows when the attempt ended: not before it was found dead.
-    yield Wait(max(decision.next_at, past.settled_ms + int(step.tool.check_after_s * 1000)), "check")
+    yield Wait(decision.next_at, "check")
     key = sub_key(step.key, "check", past.begun)
     try:
         verdict = yield from ladder(live, check_step(step, check, key))

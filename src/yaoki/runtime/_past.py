@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from yaoki.records import (
     ABSENT,
@@ -19,22 +19,13 @@ from yaoki.records import (
     strongest,
 )
 
-__all__ = ["Asked", "Past", "Slot", "Slots"]
+__all__ = ["Asked", "Past", "Slots"]
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _FORGOTTEN = Raw(b"null")
+_ONCE = (Executed.YES,)
 _UNDER_WAY = frozenset({"retry", "repair", "check", "ask", "pause", "pass"})
 _OVER = frozenset({"rung", "tell", "end"})
-
-
-class Slot:
-    """One of the actions that equal calls share; owned by the step that took it first."""
-
-    __slots__ = ("index", "owner")
-
-    def __init__(self, index: int, owner: Past | None) -> None:
-        self.index = index
-        self.owner = owner
 
 
 class Slots:
@@ -43,16 +34,19 @@ class Slots:
     __slots__ = ("_by_action",)
 
     def __init__(self) -> None:
-        self._by_action: dict[str, list[Slot]] = {}
+        # Nearly every action has one slot: its owner stands there without a list around it.
+        self._by_action: dict[str, Past | list[Past | None]] = {}
 
     def note(self, action: str, index: int, owner: Past) -> None:
         """Record that a step's action took a slot."""
-        slots = self._by_action.get(action)
-        if slots is None:
-            slots = self._by_action[action] = []
-        while len(slots) <= index:
-            slots.append(Slot(len(slots), None))
-        slots[index].owner = owner
+        found = self._by_action.get(action)
+        if not index and (found is None or isinstance(found, Past)):
+            self._by_action[action] = owner
+            return
+        slots: list[Past | None] = found if isinstance(found, list) else [found]
+        slots.extend([None] * (index + 1 - len(slots)))
+        slots[index] = owner
+        self._by_action[action] = slots
 
     def lowest(self, action: str) -> tuple[int, Past | None]:
         """
@@ -61,91 +55,56 @@ class Slots:
         A slot whose step is open or complete is passed over; one that ended `no` is free again; one in
         doubt, skipped, or happened with its value lost is never executed again: the new call joins it.
         """
-        slots = self._by_action.get(action)
-        if slots is None:
+        found = self._by_action.get(action)
+        if found is None:
             return 0, None
-        for slot in slots:
-            owner = slot.owner
+        slots = found if isinstance(found, list) else [found]
+        for index, owner in enumerate(slots):
             if owner is None or owner.slot_free:
-                return slot.index, None
+                return index, None
             if owner.slot_shared:
-                return slot.index, owner
+                return index, owner
         return len(slots), None
 
 
-class Past:
+class Past(Struct, eq=False):
     """
     One step as the journal has it; grows by `note_*` as records are applied, live and on load alike.
 
-    `begun` counts all attempts ever, `attempts` those on the present rung of the present ladder.
+    `begun` counts all attempts ever, `attempts` those on the present rung of the present ladder. A run holds one of
+    these a step, so it is small, and holds no container until something went wrong.
     """
 
-    __slots__ = (
-        "action",
-        "adopt",
-        "args",
-        "attempts",
-        "begin",
-        "begun",
-        "call",
-        "cleared",
-        "closed",
-        "deadline_at",
-        "effect",
-        "executed_by",
-        "extra",
-        "first_seq",
-        "hold",
-        "key",
-        "ladder",
-        "last",
-        "lost",
-        "open",
-        "outputs",
-        "questions",
-        "redriven",
-        "rung",
-        "same_error",
-        "semantic",
-        "settled_ms",
-        "skipped",
-        "slot",
-        "step",
-        "value",
-    )
-
-    def __init__(self, step: str, first_seq: int) -> None:
-        self.step = step
-        self.first_seq = first_seq
-        self.action = ""
-        self.args = ""
-        self.call = ""
-        self.key = ""
-        self.slot = -1
-        self.effect = Effect.AT_MOST_ONCE
-        self.begin: Begin | None = None
-        self.open = False
-        self.begun = 0
-        self.attempts = 0
-        self.extra = 0
-        self.rung = 0
-        self.deadline_at = 0
-        self.last: Settle | None = None
-        self.settled_ms = 0
-        self.executed_by: list[Executed] = []
-        self.cleared = 0
-        self.value: Raw = ABSENT
-        self.lost: Failure | None = None
-        self.skipped = False
-        self.closed = False
-        self.adopt: Adopt | None = None
-        self.hold: Hold | None = None
-        self.questions: list[Asked] = []
-        self.semantic = 0
-        self.same_error = 0
-        self.outputs: list[Raw] = []
-        self.redriven = False
-        self.ladder = 1
+    step: str
+    first_seq: int
+    action: str = ""
+    args: str = ""
+    call: str = ""
+    key: str = ""
+    slot: int = -1
+    effect: Effect = Effect.AT_MOST_ONCE
+    begin: Begin | None = None
+    open: bool = False
+    begun: int = 0
+    attempts: int = 0
+    rung: int = 0
+    deadline_at: int = 0
+    last: Settle | None = None
+    settled_ms: int = 0
+    executed_by: tuple[Executed, ...] = ()
+    cleared: int = 0
+    value: Raw = ABSENT
+    lost: Failure | None = None
+    skipped: bool = False
+    closed: bool = False
+    adopt: Adopt | None = None
+    hold: Hold | None = None
+    questions: tuple[Asked, ...] = ()
+    semantic: int = 0
+    same_error: int = 0
+    outputs: tuple[Raw, ...] = ()
+    redriven: bool = False
+    ladder: int = 1
 
     @property
     def question(self) -> Asked | None:
@@ -229,10 +188,13 @@ class Past:
         self.settled_ms = settle.at
         decision = settle.decision
         self.closed = decision is not None and decision.do in _OVER
-        if again and self.executed_by:
-            self.executed_by[-1] = settle.executed
-        else:
-            self.executed_by.append(settle.executed)
+        if settle.outcome == "ok" and not self.executed_by:
+            self.executed_by = _ONCE
+            self.value = settle.value
+            self.begin = self.last = None
+            return
+        earlier = self.executed_by[:-1] if again else self.executed_by
+        self.executed_by = (*earlier, settle.executed)
         if settle.outcome == "ok":
             self.value = settle.value
             return
@@ -241,7 +203,7 @@ class Past:
         failure = settle.failure
         if settle.output is not ABSENT:
             self.semantic += 1
-            self.outputs = [*self.outputs[-1:], settle.output]
+            self.outputs = (*self.outputs[-1:], settle.output)
         if failure is not None:
             before = previous.failure if previous is not None else None
             same = before is not None and before.fingerprint == failure.fingerprint and self.same_error > 0
@@ -255,7 +217,7 @@ class Past:
         """A person or reconciler answered; an answer to an earlier ladder says only what happened."""
         if answer.verdict in ("happened", "value"):
             self.value = answer.value
-            self.executed_by.append(Executed.YES)
+            self.executed_by = (*self.executed_by, Executed.YES)
         elif answer.verdict == "not-happened":
             self.note_cleared(asked.ordinal)
         elif asked.ladder == self.ladder:
@@ -266,7 +228,7 @@ class Past:
         """Drop what only a replay of its segment needs; the slot stays."""
         if self.value is not ABSENT:
             self.value = _FORGOTTEN
-        self.outputs = []
+        self.outputs = ()
         self.last = None
 
     def note_redrive(self) -> None:
@@ -277,7 +239,6 @@ class Past:
         self.skipped = False
         self.lost = None
         self.attempts = 0
-        self.extra = 0
         self.rung = 0
         self.deadline_at = 0
         self.same_error = 0

@@ -18,6 +18,7 @@ from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fan import branch_names, fan_async, fan_sync
 from yaoki.runtime._ladder import drifted
 from yaoki.runtime._live import Branch, Live
+from yaoki.runtime._step import fingerprint
 from yaoki.runtime._sync import commit_inline, cut_branch
 from yaoki.runtime._timeouts import AsyncTimeout, SyncTimeout
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult, result_of
@@ -34,6 +35,7 @@ __all__ = ["AsyncRun", "Run"]
 T = TypeVar("T")
 S = TypeVar("S")
 _CALLS_MOST = 128
+_KEY_CHARS = 100
 
 
 class _Base:
@@ -421,7 +423,9 @@ def map_names(branch: Branch, items: Sequence[Any], key: Callable[[Any], Hashabl
 def _escape(text: str) -> str:
     for mark in "%/#!":
         text = text.replace(mark, f"%{ord(mark):02x}")
-    return text[:100]
+    if len(text) > _KEY_CHARS:  # long keys stay apart by their hash
+        return f"{text[: _KEY_CHARS - 25]}~{fingerprint('key', text.encode())}"
+    return text
 
 
 def _settled(outcome: object) -> Settled:
