@@ -127,7 +127,7 @@ def find_order(order_id: str, *, timeout_s: float = INJECTED) -> dict[str, Any]:
 def refund(order_id: str, cents: int, *, idempotency_key: str = INJECTED, timeout_s: float = INJECTED) -> str:
     """Refund a part of an order, or all of it; returns the refund's id."""
     body = {"order_id": order_id, "cents": cents}
-    return http("POST", f"{SHOP_URL}/v1/refunds", body, {"Idempotency-Key": idempotency_key}, timeout_s)["id"]
+    return str(http("POST", f"{SHOP_URL}/v1/refunds", body, {"Idempotency-Key": idempotency_key}, timeout_s)["id"])
 
 
 def sent_mail(to: str, body: str) -> Happened[None] | NotHappened:
@@ -184,4 +184,5 @@ def http(
     data = None if body is None else json.dumps(body).encode()
     request = Request(url, data, {"content-type": "application/json", **(headers or {})}, method=method)  # noqa: S310
     with urlopen(request, timeout=timeout_s) as response:  # noqa: S310 - the URLs are our own settings
-        return json.loads(response.read())
+        answer: dict[str, Any] = json.loads(response.read())
+        return answer

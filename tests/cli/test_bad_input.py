@@ -26,7 +26,7 @@ def place(tmp_path_factory):
     [
         (["run", "nowhere.py:x"], 2, "no file nowhere.py"),
         (["run", "agent.py:done"], 2, "did you mean agents.py?"),
-        (["run", "agents.py:dnoe"], 2, "no loop dnoe in agents.py; there: adone, capped, dead, "),
+        (["run", "agents.py:dnoe"], 2, "no loop dnoe in agents.py; there: adone, "),
         (["run", "agents.py:dnoe"], 2, "did you mean agents.py:done?"),
         (["run", "agents.py"], 2, "which loop of agents.py?"),
         (["run", "empty.py"], 2, "empty.py has no loop"),

@@ -7,7 +7,7 @@ import pytest
 
 from yaoki.cli._bind import arguments_of
 from yaoki.cli._exits import CommandError
-from yaoki.cli._input import json_value, read_input
+from yaoki.cli._input import encoded, json_value, read_input
 
 
 def one(ticket: str): ...
@@ -109,3 +109,17 @@ def test_input_that_does_not_fit_says_what_the_loop_takes(fn, value, said):
         bound(fn, value)
     assert refused.value.exit_code == 2
     assert refused.value.code == "input.mismatch"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("1e999", "is not JSON"), ('"\\ud800"', "half a character"), ("[" * 5_000 + "]" * 5_000, "is not JSON")],
+)
+def test_what_only_lenient_readers_take_is_refused_too(text, said):
+    with pytest.raises(CommandError, match=said):
+        encoded(json_value(text, what="--input"), what="--input")
+
+
+def test_what_is_json_stays_as_it_is():
+    text = '{"ü": [1, 2.5, null]}'
+    assert encoded(json_value(text, what="--input"), what="--input") == text.encode()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -133,13 +135,15 @@ def test_a_killed_worker_is_replaced_and_nothing_is_repeated(place):
     assert place.effects.count("look after") == 1
 
 
-def test_a_worker_dies_with_its_supervisor_and_the_same_command_goes_on(place):
+def test_a_worker_dies_with_its_supervisor_and_the_same_command_goes_on(place, capfd):
     process = place.start("run", "agents.py:slow", "--run-id", "r1")
     place.wait_for("open.waiting")
     worker = place.worker_of(process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     until(lambda: not alive(worker), "the worker's death")
+    assert f"but its process (pid {worker}) died" in place.call(capfd, "show", "r1").out
+    assert "yaoki run agents.py:slow --run-id r1" in place.call(capfd, "runs").out
     place.open("open")
     said = place.type("run", "agents.py:slow", "--run-id", "r1", "--json")
     assert said.code == 0, said.err
@@ -259,3 +263,42 @@ def test_a_sleeping_run_is_stopped_at_once_and_stays_asleep(place, capfd, loop):
     assert place.end(process).code == 130
     assert "SLEEPING until" in place.call(capfd, "show", "r1").out
     assert place.effects == ["look before"]
+
+
+def test_a_loop_that_ends_its_process_is_not_started_again_and_again(place):
+    said = place.type("run", "agents.py:leaves", "--run-id", "r1")
+    assert said.code == 70, said.err
+    assert "the loop ended its own process (SystemExit: 3)" in said.last
+    assert place.effects == ["look before"]
+
+
+def test_a_folder_full_of_misleading_names_misleads_only_the_file_in_it(place):
+    for name in ("signal", "select", "json", "typing", "yaoki"):
+        place.write(f"{name}.py", "raise RuntimeError('not me')")
+    process = subprocess.run(
+        [sys.executable, "-P", "-m", "yaoki", "run", "agents.py:done", "--json"],
+        cwd=place.folder,
+        env=place.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 2
+    assert "not me" in process.stderr
+
+
+def test_what_was_told_to_ignore_a_hangup_ignores_it(place):
+    line = f"trap '' HUP; exec '{sys.executable}' -m yaoki run agents.py:slow --run-id r1"
+    process = subprocess.Popen(
+        ["bash", "-c", line], cwd=place.folder, env=place.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    place.wait_for("open.waiting")
+    process.send_signal(signal.SIGHUP)
+    place.open("open")
+    assert process.wait(20) == 0
+
+
+def test_a_large_input_reaches_the_loop(place):
+    place.write("large.json", '"' + "x" * 2_000_000 + '"')
+    said = place.type("run", "agents.py:size", "--input", "@large.json", "--json")
+    assert said.json["value"] == 2_000_000

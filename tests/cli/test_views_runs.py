@@ -107,3 +107,12 @@ def test_the_light_form_has_what_a_list_knows_and_no_more():
     assert data["run_id"] == "ticket-203"
     assert data["status"] is State.WAITING
     assert "failures" not in data
+
+
+def test_a_run_whose_process_died_is_listed_with_the_command_that_takes_it_up():
+    runs = [receipt("a", State.RUNNING), receipt("b", State.RUNNING, file="/srv/agents.py")]
+    lines = text(runs_lines(runs, NOW, Commands(cwd="/srv"), left={"b"})).splitlines()
+    assert lines[0] == "ACTIVE      2   2 running"
+    assert lines[1:] == [
+        "  b  refund_agent  left  its process died, nothing drives it  yaoki run agents.py:refund_agent --run-id b"
+    ]

@@ -235,6 +235,12 @@ def test_a_running_run_names_its_process():
     assert "RUNNING since 02:00:00" in shown(receipt("r", State.RUNNING))
 
 
+def test_a_run_whose_process_died_says_so_and_how_it_goes_on():
+    lines = shown(receipt("r", State.RUNNING, file="/srv/agents.py"), doubt_entries()[:5], left=True)
+    assert "RUNNING since 02:10:00, but its process (pid 4127) died: nothing drives it" in lines
+    assert "Next   yaoki run /srv/agents.py:refund_agent --run-id r" in lines
+
+
 def test_a_sleeping_run_says_until_when_and_why():
     lines = shown(receipt("r", State.SLEEPING, wake_at=at("03:09:30"), text="anthropic cools down"))
     assert "SLEEPING until 03:09:30 (4m 22s to go)" in lines

@@ -46,6 +46,8 @@ class Ending:
     begun: int
     crashes: int
     where: list[str]
+    trail: list[str]
+    """The points of the last life, in order."""
 
 
 def url_of(path: Path) -> str:
@@ -162,16 +164,16 @@ def run_to_its_end(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
                 where.append(points.where)
                 continue
             if receipt.status.final:
-                return _ending(store, receipt, world, crashes, where)
+                return _ending(store, receipt, world, crashes, where, points.trail)
             assert (receipt.status, receipt.waits_for) == (State.WAITING, "person"), (receipt.text, receipt.diff, where)
             answer_truthfully(url_of(store.path), RUN, receipt, world)
     raise AssertionError(f"{case}: not final after {RESIDENCIES_MOST} lives; died at {where}")
 
 
-def _ending(store: _Store, receipt: Receipt, world: World, crashes: int, where: list[str]) -> Ending:
+def _ending(store: _Store, receipt: Receipt, world: World, crashes: int, where: list[str], trail: list[str]) -> Ending:
     with Runner.verbs(url_of(store.path)) as runner:
         begun = sum(1 for _, key, record in runner.journal(RUN) if isinstance(record, Begin))
-    return Ending(receipt, world, begun, crashes, where)
+    return Ending(receipt, world, begun, crashes, where, trail)
 
 
 def effects(case: Case, world: World) -> Counter:

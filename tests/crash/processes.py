@@ -48,6 +48,7 @@ class Life:
         self.code: int | None = None
         self.out = self.err = ""
         self._bound = threading.Timer(LIFE_S, self.send, (signal.SIGKILL,))
+        self._bound.daemon = True
         self._bound.start()
 
     def send(self, number: signal.Signals) -> None:
@@ -103,7 +104,7 @@ def run_processes(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
         assert receipt.status.value == state
         if receipt.status.final:
             receipt.budget = {"calls": 400, "retries": 300}  # a verb does not have the loop's
-            return Ending(receipt, world, begun, crashes, [])
+            return Ending(receipt, world, begun, crashes, [], [])
         assert waits_for == "person", (receipt.text, receipt.diff)
         answer_truthfully(url, RUN, receipt, world)
     raise AssertionError(f"{case}: not final after {LIVES_MOST} processes")

@@ -69,6 +69,7 @@ class Points:
         self.count = 0
         self.dead = False
         self.where = ""
+        self.trail: list[str] = []
         self._die_at = die_at
         self._die = die
 
@@ -77,6 +78,7 @@ class Points:
             if self.dead:
                 raise SimulatedCrash(where)
             self.count += 1
+            self.trail.append(where)
             if self.count == self._die_at:
                 self.dead = True
                 self.where = where

@@ -95,8 +95,8 @@ class Colour:
 
 def _plain(body):
     @functools.wraps(body)
-    def plain(*args):
-        steps = body(*args)
+    def plain(*args, **kwargs):
+        steps = body(*args, **kwargs)
         try:
             value = next(steps)
             while True:
@@ -109,8 +109,8 @@ def _plain(body):
 
 def _awaited(body):
     @functools.wraps(body)
-    async def awaited(*args):
-        steps = body(*args)
+    async def awaited(*args, **kwargs):
+        steps = body(*args, **kwargs)
         try:
             asked = next(steps)
             while True:

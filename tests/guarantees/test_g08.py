@@ -18,7 +18,6 @@ from tests.guarantees.colours import RUN, both, url_of
 from tests.guarantees.lives import Lives
 from tests.guarantees.program import loops
 from yaoki import Effect, RunBusy, Runner
-from yaoki.errors import Fenced
 from yaoki.records import State
 
 
@@ -92,7 +91,7 @@ def test_one_that_lost_its_claim_writes_nothing_more(tmp_path, colour):
         yield taking("b")
 
     bound = colour.loop(body, name="body").bind()
-    with pytest.raises(Fenced):
+    with pytest.raises(RunBusy):
         colour.run(store, bound)
     with Runner.verbs(url_of(store)) as runner:
         kinds = [type(record).__name__ for _, _, record in runner.journal(RUN)]

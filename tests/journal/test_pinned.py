@@ -10,12 +10,12 @@ from yaoki import records
 from yaoki.journal import _schema
 
 KINDS = {
-    1: ("Claimed", "at epoch worker pid deaths"),
+    1: ("Claimed", "at epoch worker pid deaths budget"),
     2: (
         "Begin",
         (
             "at attempt rung slot key action args tool call call_id effect undeclared scope attempts_max "
-            "deadline_at base_ms timeout_ms reserved pgid"
+            "deadline_at base_ms cap_ms check_after_ms timeout_ms reserved pgid"
         ),
     ),
     3: ("Settle", "at attempt rung outcome value value_lost executed failure decision output cause timeout used"),

@@ -173,7 +173,8 @@ def test_an_answer_that_comes_while_others_run_needs_no_second_command(house):
     assert house.done == ["charge A"]
 
 
-def test_two_equal_calls_that_wait_on_one_question_do_not_both_start(async_house):
+@pytest.mark.parametrize("limit", [1, 2])
+def test_two_equal_calls_that_wait_on_one_question_do_not_both_start(async_house, limit):
     """Answered live "not happened": one starts with the slot; the other shares its outcome or takes the next slot."""
     house = async_house
 
@@ -194,15 +195,16 @@ def test_two_equal_calls_that_wait_on_one_question_do_not_both_start(async_house
         await asyncio.sleep(30)
         return 1
 
-    async def one(n):
-        return await pay("A")
-
     @house.loop
     async def work(run) -> list:
+        async def one(n):
+            await run.sleep(n)
+            return await pay("A")
+
         async def side(name):
             if name == "person":
                 return await person()
-            return [s.value for s in await run.map(one, [0, 1], limit=1)]
+            return [s.value for s in await run.map(one, [0, 1], limit=limit)]
 
         return [s.value for s in await run.map(side, ["person", "payers"])][1]
 

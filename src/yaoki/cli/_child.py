@@ -67,7 +67,8 @@ class Child:
     def __init__(self, job: Job, *, notes: bool) -> None:
         self._reports, write = os.pipe()
         os.set_blocking(self._reports, False)
-        command = [sys.executable, "-m", "yaoki.cli._worker", job.target, "--run-id", job.run_id]
+        # -P: the folder it is started in is no place to import from; a signal.py there is not Python's.
+        command = [sys.executable, "-P", "-m", "yaoki.cli._worker", job.target, "--run-id", job.run_id]
         sys.stderr.flush()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module

@@ -15,6 +15,8 @@ from yaoki.runtime import Runner
 from yaoki.runtime._live import Halt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from yaoki.journal import RunRow
     from yaoki.runtime import Bound
     from yaoki.runtime._drive import Returned
@@ -48,9 +50,14 @@ class _Clock(SystemClock):
 
 
 class DrainingRunner(Runner):
-    """A sync runner for one run; `drain` may be called in a signal handler."""
+    """
+    A sync runner for one run; `drain` may be called in a signal handler.
 
-    def __init__(self, store: str) -> None:
+    `entering` is called once, between the first claim and user code.
+    """
+
+    def __init__(self, store: str, entering: Callable[[], None]) -> None:
+        self._entering: Callable[[], None] | None = entering
         self._own = _Clock()
         super().__init__(store, clock=self._own)
         self._driven: Live | None = None
@@ -76,6 +83,9 @@ class DrainingRunner(Runner):
 
     def _body(self, live: Live, bound: Bound[Any], driver: SyncDriver) -> Returned:
         self._driven = live
+        if self._entering is not None:
+            self._entering()
+            self._entering = None
         if self._own.draining:
             live.stop_with(HALT)
         return super()._body(live, bound, driver)

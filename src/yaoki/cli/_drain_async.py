@@ -9,6 +9,8 @@ from yaoki.cli._drain import HALT, Drained, raise_if_moving
 from yaoki.runtime._async_runner import AsyncRunner
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from yaoki.journal import RunRow
     from yaoki.runtime import Bound, Receipt
     from yaoki.runtime._async import AsyncDriver
@@ -20,9 +22,14 @@ __all__ = ["DrainingAsyncRunner"]
 
 
 class DrainingAsyncRunner(AsyncRunner):
-    """An async runner for one run; `drain` is called in its event loop."""
+    """
+    An async runner for one run; `drain` is called in its event loop.
 
-    def __init__(self, store: str) -> None:
+    `entering` is called once, between the first claim and user code.
+    """
+
+    def __init__(self, store: str, entering: Callable[[], None]) -> None:
+        self._entering: Callable[[], None] | None = entering
         super().__init__(store)
         self._draining = False
         self._driving = False
@@ -64,6 +71,9 @@ class DrainingAsyncRunner(AsyncRunner):
 
     async def _body(self, live: Live, bound: Bound[Any], driver: AsyncDriver) -> Returned:
         self._at = live, driver
+        if self._entering is not None:
+            self._entering()
+            self._entering = None
         if self._draining:
             live.stop_with(HALT)
         return await super()._body(live, bound, driver)

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from yaoki.cli._exits import CommandError
 
-__all__ = ["json_value", "read_input"]
+__all__ = ["encoded", "json_value", "read_input"]
 
 
 def read_input(given: str) -> object:
@@ -29,6 +29,25 @@ def read_input(given: str) -> object:
     except UnicodeDecodeError as error:
         raise CommandError("input.unreadable", f"--input {given}: not UTF-8 at byte {error.start}") from error
     return json_value(text, what=f"--input {given}")
+
+
+def encoded(value: object, *, what: str) -> bytes:
+    """
+    Return the value as JSON bytes that every strict reader takes.
+
+    Raises:
+        CommandError: It has what JSON text cannot say: a number beyond all bounds, half a character, no end of depth.
+    """
+    import msgspec
+
+    try:
+        data = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        msgspec.json.decode(data)
+    except UnicodeEncodeError as error:
+        raise CommandError("input.not_json", f"{what} has half a character (a lone surrogate)") from error
+    except (ValueError, RecursionError) as error:
+        raise CommandError("input.not_json", f"{what} is not JSON: {error}") from error
+    return data
 
 
 def json_value(text: str, *, what: str) -> object:

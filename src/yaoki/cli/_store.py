@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._exits import CommandError
 from yaoki.errors import RunNotFound
+from yaoki.records import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
     from yaoki.cli._options import Session
     from yaoki.runtime import Runner
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["known_run", "open_store"]
+__all__ = ["known_run", "left_alone", "open_store"]
 
 
 def open_store(url: str) -> AbstractContextManager[Runner]:
@@ -23,6 +25,16 @@ def open_store(url: str) -> AbstractContextManager[Runner]:
     from yaoki.runtime import Runner
 
     return Runner.verbs(url)
+
+
+def left_alone(store: Runner, receipts: Iterable[Receipt[Any]]) -> set[str]:
+    """Return the ids of the runs whose process died and which nobody has taken up since."""
+    left: set[str] = set()
+    for receipt in receipts:
+        row = store.store.get(receipt.run_id) if receipt.status is State.RUNNING else None
+        if row is not None and row.state is State.RUNNING and not store.store.driven(row):
+            left.add(row.name)
+    return left
 
 
 def known_run(store: Runner, run_id: str, here: Session) -> Receipt[Any]:

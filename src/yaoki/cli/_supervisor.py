@@ -63,7 +63,7 @@ def supervise(job: Job, here: Session) -> None:
 
 
 class _Stop:
-    """The signals received: the first one asks, the second one insists."""
+    """The signals that came: the first one asks, the second one insists."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -79,7 +79,9 @@ class _Stop:
 def _signals() -> Generator[_Stop, None, None]:
     stop = _Stop()
     taken = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, stop.take) for number in taken}
+    # What was ignored stays ignored: nohup, and commands a script put into the background.
+    heeded = [number for number in taken if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop.take) for number in heeded}
     try:
         yield stop
     finally:

@@ -10,7 +10,7 @@ from yaoki.cli._views_text import Line, columns, line, money, shorten, width
 from yaoki.records import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from yaoki.cli._views_text import Commands, Now, Role, Span
     from yaoki.runtime._receipt import Receipt
@@ -42,13 +42,19 @@ def select(receipts: Iterable[Receipt[Any]], status: str) -> list[Receipt[Any]]:
 
 
 def runs_lines(
-    receipts: Sequence[Receipt[Any]], now: Now, commands: Commands, *, every: bool = False, cells_max: int = 0
+    receipts: Sequence[Receipt[Any]],
+    now: Now,
+    commands: Commands,
+    *,
+    left: Collection[str] = (),
+    every: bool = False,
+    cells_max: int = 0,
 ) -> list[Line]:
     """
     Return the groups with their counts, and a row for each run somebody should look at.
 
-    With `every`, all runs are listed, not only those that need somebody. `cells_max` is the terminal's width,
-    and the reason is cut to fit it; 0 cuts nothing.
+    `left` are the ids of those whose process died. With `every`, all runs are listed, not only those that
+    need somebody. `cells_max` is the terminal's width, and the reason is cut to fit it; 0 cuts nothing.
     """
     groups = {name: [r for r in receipts if r.status in states] for name, states in GROUPS.items()}
     blocks: list[tuple[Line, list[list[Span]], int]] = []
@@ -60,9 +66,9 @@ def runs_lines(
         head = line((_TITLES[name], _ROLES[name]), f"{len(members):>{count_width}}")
         if not listed:
             head += line("   ", _summary(name, members, now))
-        ordered = _ordered(name, members) if listed else []
+        ordered = _ordered(name, members if listed else [r for r in members if r.run_id in left])
         shown = ordered if every else ordered[:_LISTED]
-        blocks.append((head, [_row(r, now, commands) for r in shown], len(ordered) - len(shown)))
+        blocks.append((head, [_row(r, now, commands, left) for r in shown], len(ordered) - len(shown)))
     return _laid_out(blocks, groups, commands, cells_max)
 
 
@@ -106,8 +112,17 @@ def _ordered(name: str, members: list[Receipt[Any]]) -> list[Receipt[Any]]:
     return sorted(members, key=lambda r: -r.ended_at)
 
 
-def _row(receipt: Receipt[Any], now: Now, commands: Commands) -> list[Span]:
+def _row(receipt: Receipt[Any], now: Now, commands: Commands, left: Collection[str]) -> list[Span]:
     command = commands.verb("show", receipt.run_id)
+    if receipt.run_id in left:
+        again = commands.run(receipt.file, receipt.loop, receipt.run_id)
+        return [
+            (receipt.run_id, "head"),
+            (receipt.loop, ""),
+            ("left", "ask"),
+            ("its process died, nothing drives it", ""),
+            (again, "command"),
+        ]
     role: Role = {State.DEAD: "bad", State.WAITING: "ask"}.get(receipt.status, "")  # type: ignore[assignment]
     return [
         (receipt.run_id, "head"),

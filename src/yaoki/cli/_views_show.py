@@ -39,10 +39,20 @@ _ROLES: dict[State, Role] = {
 
 
 def show_lines(
-    receipt: Receipt[Any], entries: Sequence[Entry], now: Now, commands: Commands, *, steps: bool = True
+    receipt: Receipt[Any],
+    entries: Sequence[Entry],
+    now: Now,
+    commands: Commands,
+    *,
+    steps: bool = True,
+    left: bool = False,
 ) -> list[Line]:
-    """Return a run for a person who must decide: headline, the reason, the commands, what it cost, what it did."""
-    blocks: list[list[Line]] = [[_headline(receipt, entries, now)]]
+    """
+    Return a run for a person who must decide: headline, the reason, the commands, what it cost, what it did.
+
+    `left` says that the process that drove it is dead, and nobody has taken it up since.
+    """
+    blocks: list[list[Line]] = [[_headline(receipt, entries, now, left=left)]]
     blocks += [
         ask_lines(receipt.run_id, ask, evidence(entries, ask.step), now, commands)
         for ask in receipt.asks
@@ -51,7 +61,7 @@ def show_lines(
     blocks.append(_reason(receipt, now))
     blocks.append(_outcome(receipt))
     blocks.append(_listed("Gap", receipt.gaps) + _listed("Orphan", receipt.orphans))
-    blocks.append(_next(receipt, commands))
+    blocks.append(_next(receipt, commands, left=left))
     tail = [line(("Spent", "head"), "   ", " · ".join(_spent(receipt)))]
     if steps:
         tail += timeline_lines(entries, now, rows_max=_ROWS_SHOWN)
@@ -64,18 +74,18 @@ def show_lines(
     return out
 
 
-def _headline(receipt: Receipt[Any], entries: Sequence[Entry], now: Now) -> Line:
+def _headline(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, left: bool) -> Line:
     file = f" · {PurePath(receipt.file).name}" if receipt.file else ""
     return line(
         (receipt.run_id, "head"),
         f" · {receipt.loop} · ",
         (receipt.status.value.upper(), _ROLES.get(receipt.status, "head")),
-        _headline_time(receipt, entries, now),
+        _headline_time(receipt, entries, now, left=left),
         (file, "dim"),
     )
 
 
-def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now) -> str:
+def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, left: bool) -> str:
     match receipt.status:
         case State.WAITING:
             whom = {"person": "you", "budget": "a budget", "signal": "a signal", "code": "code"}
@@ -88,6 +98,8 @@ def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now) ->
             claim = next((e.record for e in reversed(entries) if isinstance(e.record, Claimed)), None)
             if claim is None:
                 return f" since {now.time(receipt.started_at)}" if receipt.started_at else ""
+            if left:
+                return f" since {now.time(claim.at)}, but its process (pid {claim.pid}) died: nothing drives it"
             return f" since {now.time(claim.at)} ({now.since(claim.at)}), by pid {claim.pid}"
         case State.PENDING:
             return f" since {now.time(receipt.created_at)}: no process drives it" if receipt.created_at else ""
@@ -189,7 +201,7 @@ def _listed(noun: str, items: Sequence[str]) -> list[Line]:
     return lines
 
 
-def _next(receipt: Receipt[Any], commands: Commands) -> list[Line]:
+def _next(receipt: Receipt[Any], commands: Commands, *, left: bool) -> list[Line]:
     """Return the one command that takes it on, where no question has said it already."""
     run_id = receipt.run_id
     again = commands.run(receipt.file, receipt.loop, run_id)
@@ -202,6 +214,8 @@ def _next(receipt: Receipt[Any], commands: Commands) -> list[Line]:
                 )
             ]
         case State.PENDING:
+            return [line("Next   ", (again, "command"))]
+        case State.RUNNING if left:
             return [line("Next   ", (again, "command"))]
         case State.SLEEPING:
             return [line("If no process waits with it:   ", (again, "command"))]
@@ -227,7 +241,8 @@ def _spent(receipt: Receipt[Any]) -> list[str]:
             parts.append(_of(used, bound.get(name + "s"), name, name + "s"))
     parts.append(_of(spent.retries, bound.get("retries"), "retry", "retries"))
     turn = max(receipt.turn, spent.turns)
-    parts.append(f"turn {turn}" + (f"/{bound['turns']:g}" if "turns" in bound else ""))
+    if turn or "turns" in bound:
+        parts.append(f"turn {turn}" + (f"/{bound['turns']:g}" if "turns" in bound else ""))
     parts.append(plural(receipt.attempts, "attempt"))
     if receipt.restarts:
         parts.append(plural(receipt.restarts, "restart"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import partial
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -65,6 +66,10 @@ def _do(job: Job) -> Report:
     except CommandError as error:
         _traceback(job)
         return Report(end="refused", code=error.code, message=error.message, exit_code=error.exit_code)
+    except (SystemExit, KeyboardInterrupt) as error:
+        _traceback(job)
+        said = f"the loop ended its own process ({type(error).__name__}: {error}); the run is as it was, to go on with"
+        return Report(end="refused", code="loop.exit", message=said, exit_code=Exit.FAILED)
     except YaokiError as error:
         _traceback(job)
         exit_code = Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED
@@ -115,7 +120,7 @@ def _drive(job: Job, bound: Bound[Any]) -> Report:
 def _drive_sync(job: Job, bound: Bound[Any]) -> None:
     from yaoki.cli._drain import DrainingRunner
 
-    runner = DrainingRunner(job.store)
+    runner = DrainingRunner(job.store, partial(_say, job, bound))
 
     def drain(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -123,7 +128,6 @@ def _drive_sync(job: Job, bound: Bound[Any]) -> None:
 
     signal.signal(signal.SIGTERM, drain)
     with runner:
-        _say(job, bound)
         runner.run(bound, run_id=job.run_id)
 
 
@@ -133,17 +137,16 @@ def _drive_async(job: Job, bound: Bound[Any]) -> None:
     from yaoki.cli._drain_async import DrainingAsyncRunner
 
     async def drive() -> None:
-        runner = DrainingAsyncRunner(job.store)
+        runner = DrainingAsyncRunner(job.store, partial(_say, job, bound))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, runner.drain)
         async with runner:
-            _say(job, bound)
             await runner.run_one(bound, job.run_id)
 
     asyncio.run(drive())
 
 
 def _say(job: Job, bound: Bound[Any]) -> None:
-    """Say what should be known before the run starts; the store is open by now, and the input fits."""
+    """Say what should be known before the run starts; it is claimed by now, so nothing refuses it any more."""
     if job.notes:
         lines = [f"run {job.run_id}"] if job.name_it else []
         sys.stderr.writelines(f"yaoki: {line}\n" for line in [*lines, *bound.loop.preflight()])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from yaoki.cli._exits import CommandError, Exit, exit_for
-from yaoki.cli._input import read_input
+from yaoki.cli._exits import CommandError, exit_for
+from yaoki.cli._input import encoded, read_input
 from yaoki.cli._options import DebugOption, JsonOption, Session, StoreOption, session
 from yaoki.cli._report import Job
 from yaoki.cli._store import known_run, open_store
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_ID_MAX = 200
 _RANDOM = 6
 """Hexadecimal characters that make a fresh id one of 16 million."""
 
@@ -49,7 +49,7 @@ def run(
 
     here = session(store, as_json=as_json)
     path, loop = split_target(target)
-    given = msgspec.UNSET if input_ is None else msgspec.Raw(json.dumps(read_input(input_)).encode())
+    given = msgspec.UNSET if input_ is None else msgspec.Raw(encoded(read_input(input_), what="--input"))
     name = _checked(run_id) if run_id is not None else _fresh(path, loop, here)
     named = run_id is None or here.out.watched
     job = Job(target=target, run_id=name, store=here.store, input=given, name_it=named, debug=debug)
@@ -79,5 +79,7 @@ def _fresh(path: Path, loop: str, here: Session) -> str:
 
 def _checked(run_id: str) -> str:
     if not run_id.strip():
-        raise CommandError("usage", "--run-id is empty; leave it out for a fresh id", Exit.USAGE)
+        raise CommandError("usage", "--run-id is empty; leave it out for a fresh id")
+    if not run_id.isprintable() or len(run_id) > _ID_MAX:
+        raise CommandError("usage", f"--run-id takes at most {_ID_MAX} printable characters on one line")
     return run_id

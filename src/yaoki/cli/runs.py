@@ -8,7 +8,7 @@ import typer
 
 from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
-from yaoki.cli._store import open_store
+from yaoki.cli._store import left_alone, open_store
 from yaoki.cli._views_runs import light, runs_lines, select, status_names
 from yaoki.cli._views_text import line
 
@@ -31,7 +31,8 @@ def runs(
         raise CommandError("usage", f"--status {status} is no state or group: {', '.join(status_names())}")
     with open_store(here.store) as verbs:
         receipts = verbs.list()
-    chosen = select(receipts, status) if status else receipts
+        chosen = select(receipts, status) if status else receipts
+        left = left_alone(verbs, chosen)
     if as_json:
         here.out.data([light(receipt) for receipt in chosen])
         return Exit.DONE
@@ -40,6 +41,6 @@ def runs(
         here.out.lines([line(f"{which} in {here.store}.")])
         return Exit.DONE
     here.out.lines(
-        runs_lines(chosen, here.now(), here.commands, every=status is not None, cells_max=here.out.cells),
+        runs_lines(chosen, here.now(), here.commands, left=left, every=status is not None, cells_max=here.out.cells),
     )
     return Exit.DONE

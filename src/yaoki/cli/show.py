@@ -9,7 +9,7 @@ import typer
 
 from yaoki.cli._exits import Exit
 from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
-from yaoki.cli._store import known_run, open_store
+from yaoki.cli._store import known_run, left_alone, open_store
 from yaoki.cli._views_journal import journal_data, journal_lines
 from yaoki.cli._views_show import show_lines
 
@@ -28,6 +28,7 @@ def show(
     here = session(store, as_json=as_json)
     with open_store(here.store) as verbs:
         receipt = known_run(verbs, run, here)
+        left = bool(left_alone(verbs, [receipt]))
         entries = verbs.journal(run) if journal or not as_json else []
     if as_json:
         body = receipt.to_json()
@@ -37,5 +38,5 @@ def show(
     elif journal:
         here.out.lines(journal_lines(entries, here.now()))
     else:
-        here.out.lines(show_lines(receipt, entries, here.now(), here.commands))
+        here.out.lines(show_lines(receipt, entries, here.now(), here.commands, left=left))
     return Exit.DONE

@@ -84,7 +84,7 @@ def _opening(seed: int, place: Place) -> str:
     from yaoki.demo._place import TIMES
 
     times = ", ".join(f"{name} {value:g}" for name, value in TIMES.items())
-    where = f"{place.example / 'agent.py'} works through 12 tickets; the vendor misbehaves, its workers are killed"
+    where = f"{place.example.name}/agent.py works through 12 tickets; its vendor misbehaves, its workers are killed"
     return f"{where}\nseed {seed} · the demo's own short times: {times}"
 
 

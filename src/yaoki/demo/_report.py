@@ -45,7 +45,8 @@ def audit_lines(audit: Audit) -> list[tuple[str, str]]:
         lines.append((verdict, "bold green"))
     else:
         lines.append((f"NOT as promised ({len(audit.problems)} problems): seed {audit.seed}.", "bold red"))
-    lines.append((f"Same faults and kills again: yaoki demo --seed {audit.seed}   (times: {times})", "dim"))
+    lines += [(f"With the demo's own short times: {times}.", "dim")] if times else []
+    lines.append((f"The same faults and kills again: yaoki demo --seed {audit.seed}", "dim"))
     return lines
 
 

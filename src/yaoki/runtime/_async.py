@@ -134,7 +134,9 @@ class AsyncDriver:
         if not poll_posts(self.live):
             return
         for held in list(self.held):
-            if _may_go_on(self.live, held) and not held.wake.done():
+            if not _may_go_on(self.live, held):
+                held.seen = self.live.history.post_seq
+            elif held.wake is not None and not held.wake.done():
                 held.wake.set_result(None)
         if self.live.halt is not None:
             self.halted()

@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from yaoki.errors import DeclarationError, JournalError
+from yaoki.errors import DeclarationError, JournalError, Passing
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._async import AsyncDriver
@@ -129,13 +129,15 @@ class AsyncRunner(Base):
             await self._let_go(live, driver, task)
             return Returned(error=stop)
         if not task.done():
-            held = list(driver.held)
+            held = [*driver.held, *driver.plain.held]
             await self._let_go(live, driver, task)
             return Returned(held=held, unfinished=True)
         await self._settle_rest(driver)
         if task.cancelled():
             return _cancelled_loop(live)
         error = task.exception()
+        if isinstance(error, Passing) and not live.detached:  # a plain tool's branch: it cannot be held, it unwinds
+            return Returned(held=[*driver.held, *driver.plain.held], unfinished=True)
         if error is not None:
             stopped = live.halted or live.broken is not None
             return Returned(error=error, unfinished=stopped and not isinstance(error, Exception))

@@ -41,15 +41,20 @@ _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _SYNCED_SETTLE = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
 
 
-def attempt(live: Live, step: Step, past: Past | None, slot: int) -> Generator[EffectOf, Any, tuple[bool, Any]]:
-    """Make one attempt, if it is admitted; return whether there is a value, and it."""
+def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """
+    Make one attempt, if it is admitted; return whether there is a value, and it.
+
+    A step without a slot takes one only now: while it waited to be admitted, an equal call may have taken the
+    lowest, or have come into doubt, which this one then joins.
+    """
     tool = step.tool
     retry = tool.retry
     now_ms = live.now_ms()
     first = past is None or not past.attempts or past.question is not None
-    deadline_ms = past.deadline_at if past is not None and past.deadline_at else now_ms + int(retry.deadline_s * 1000)
-    if past is not None:
-        deadline_ms = _deadline_after_answer(past, deadline_ms, now_ms)
+    deadline_ms = now_ms + int(retry.deadline_s * 1000)
+    if past is not None and past.deadline_at:
+        deadline_ms = _deadline_left(live, past, now_ms)
     while True:
         if live.halt is not None:
             yield Suspend("halt")
@@ -64,6 +69,12 @@ def attempt(live: Live, step: Step, past: Past | None, slot: int) -> Generator[E
         waited_ms = live.now_ms() - now_ms
         now_ms += waited_ms
         deadline_ms += waited_ms
+    slot = past.slot if past is not None else -1
+    if slot < 0:
+        slot, joined = live.history.slots.lowest(step.action)
+        if joined is not None:
+            yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
+            return False, None
     number = 1 if past is None else past.attempts + 1
     effect = step.effect
     assert effect is not None
@@ -123,12 +134,13 @@ def hold_of(live: Live, step: Step, reason: Any, deadline_ms: int = 0, joins: st
     )
 
 
-def _deadline_after_answer(past: Past, deadline_ms: int, now_ms: int) -> int:
-    """Waiting for a person is not counted: an answered ladder gets that time back."""
+def _deadline_left(live: Live, past: Past, now_ms: int) -> int:
+    """Return the ladder's deadline; time spent waiting for a person or a budget is given back."""
+    waited_ms = live.history.waited_ms - past.waited_ms
     asked = past.question
-    if asked is None or asked.answer is None:
-        return deadline_ms
-    return max(deadline_ms, now_ms) + max(0, now_ms - asked.question.at)
+    if asked is not None and asked.answer is not None:
+        waited_ms = max(waited_ms, now_ms - asked.question.at)
+    return past.deadline_at + max(0, waited_ms)
 
 
 def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> dict[str, object]:

@@ -257,6 +257,10 @@ def _park(live: Live, held: Sequence[Held]) -> None:
     if held and all(one.suspend.waits_for == "replay" for one in held):
         _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
         return
+    if any(one.seen < live.history.post_seq for one in held):
+        # What it waits for may have come while other branches were still at work: look again at once.
+        _leave_pending(live, "")
+        return
     suspends = [one.suspend for one in held]
     first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal")), None)
     expiry = min((s.until_ms for s in suspends if s.until_ms), default=0)

@@ -109,6 +109,14 @@ async def fan_async(parent: Branch, names: Sequence[str], thunks: Sequence[Calla
             return await value if hasattr(value, "__await__") else value
         except StepFailed as error:
             return error
+        except Passing:
+            # A plain tool of an async loop that waits: its code has unwound, so the branch stays as it is until
+            # the others have ended and the run is taken up again.
+            if parent.live.detached:
+                raise
+            branch.held += 1
+            driver.check_quiet()
+            return await asyncio.get_running_loop().create_future()
         finally:
             driver.branches.discard(branch)
             gate.release()

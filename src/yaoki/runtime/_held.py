@@ -12,11 +12,12 @@ __all__ = ["Held"]
 
 
 class Held:
-    """What a branch was suspended for; `wake` is the async driver's future."""
+    """What a branch was suspended for, and the newest post it knew; `wake` is the async driver's future."""
 
-    __slots__ = ("branch", "suspend", "wake")
+    __slots__ = ("branch", "seen", "suspend", "wake")
 
     def __init__(self, suspend: Suspend, branch: Branch, wake: Any = None) -> None:
         self.suspend = suspend
         self.branch = branch
         self.wake = wake
+        self.seen = branch.live.history.post_seq

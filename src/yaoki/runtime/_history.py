@@ -207,8 +207,11 @@ class History:
         past = self._past(seq, key)
         past.note_begin(record)
         self.slots.note(record.action, record.slot, past)
+        past.waited_ms = self.waited_ms
         self.attempts += 1
         self.spent.calls += 1
+        if record.attempt > 1:
+            self.spent.retries += 1
         if record.reserved:
             self._use(record.reserved, 1)
 
@@ -234,7 +237,6 @@ class History:
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
         if decision is not None and decision.do in ("retry", "repair"):
-            self.spent.retries += 1
             self.spent.retry_wait_s += decision.wait_ms / 1000
         then = decision.do if decision is not None else ""
         if again and self._decided_anew(past, record, failure, then):
@@ -266,6 +268,7 @@ class History:
             return
         past = self._past(seq, key)
         past.hold = record
+        past.waited_ms = self.waited_ms
         past.action = record.action
         past.args = record.args or record.action
         past.call = record.call

@@ -15,7 +15,7 @@ from msgspec import Raw
 from yaoki.errors import EncodingError, StepFailed
 from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
 from yaoki.records import ABSENT, Adopt, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
-from yaoki.runtime._attempt import attempt, decide_for, hold_of
+from yaoki.runtime._attempt import attempt, decide_for
 from yaoki.runtime._doubt import carry_out_answer, question_of
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._failures import last_failure, own_failure, step_failed, unknown_outcome
@@ -43,10 +43,7 @@ def ladder(live: Live, step: Step) -> Steps:
         if live.halt is not None:
             yield Suspend("halt")
         step.effect = step.tool.effect_of(step.values)
-        slot, joined = live.history.slots.lowest(step.action)
-        if joined is not None:
-            return (yield from _join(live, step, joined))
-        done, value = yield from attempt(live, step, None, slot)
+        done, value = yield from attempt(live, step, None)
         if done:
             return value
         past = live.history.steps[step.key]
@@ -94,10 +91,10 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
         yield from _redriven_in_doubt(live, step, past)
         return False, None
     if not past.begun or past.redriven:
-        return (yield from attempt(live, step, past, _slot(live, step, past)))
+        return (yield from attempt(live, step, past))
     last = past.last
     if last is None or last.decision is None:
-        return (yield from attempt(live, step, past, past.slot))
+        return (yield from attempt(live, step, past))
     return (yield from _carry_out(live, step, past, last, last.decision))
 
 
@@ -110,7 +107,7 @@ def _answered(live: Live, step: Step, past: Past, asked: Asked) -> Generator[Eff
         return (yield from _skipped(live, step, unknown_outcome(past)))
     if outcome == "abort":
         raise step_failed(live, step, last_failure(past), past.attempts)
-    return (yield from attempt(live, step, past, _slot(live, step, past)))
+    return (yield from attempt(live, step, past))
 
 
 def _redriven_in_doubt(live: Live, step: Step, past: Past) -> Steps:
@@ -121,18 +118,13 @@ def _redriven_in_doubt(live: Live, step: Step, past: Past) -> Steps:
         yield Write(step.key, question_of(live, step, past, "doubt"))
 
 
-def _slot(live: Live, step: Step, past: Past) -> int:
-    """Return the slot a step already has, else the lowest free one."""
-    return past.slot if past.slot >= 0 else live.history.slots.lowest(step.action)[0]
-
-
 def _carry_out(
     live: Live, step: Step, past: Past, last: Settle, decision: Decision
 ) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     do = decision.do
     if do in ("retry", "repair"):
         yield Wait(decision.next_at, "retry")
-        return (yield from attempt(live, step, past, past.slot))
+        return (yield from attempt(live, step, past))
     if do == "check":
         yield from _check(live, step, past, decision)
         return False, None
@@ -147,7 +139,7 @@ def _carry_out(
         return False, None
     if do == "pause":
         yield from _hold_for_budget(live, step, past, decision.why)
-        return (yield from attempt(live, step, past, past.slot))
+        return (yield from attempt(live, step, past))
     if do == "end":
         failure = last_failure(past)
         live.stop_with(Halt(to="dead", text=failure.message, stopped_by="fatal", step=step.key, failure=failure))
@@ -226,10 +218,7 @@ def _adopted(
 
 def _join(live: Live, step: Step, joined: Past) -> Steps:
     """An equal call whose slot is in doubt, skipped or lost: share its answer, never execute."""
-    past = live.history.steps.get(step.key)
-    if past is None:
-        yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
-        past = live.history.steps[step.key]
+    past = live.history.steps[step.key]
     while True:
         if joined.settled:
             yield Write(step.key, _adopted(live, step, joined, joined.step, joined.value))
@@ -244,7 +233,7 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             done, value = yield from _skipped(live, step, failure, quiet=True)
             assert done
             return value
-        done, value = yield from attempt(live, step, past, live.history.slots.lowest(step.action)[0])
+        done, value = yield from attempt(live, step, past)
         while not done and not past.settled:
             done, value = yield from _next(live, step, past)
         return value if done else live_value(live, step, past.value)

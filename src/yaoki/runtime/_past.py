@@ -104,6 +104,8 @@ class Past(Struct, eq=False):
     same_error: int = 0
     outputs: tuple[Raw, ...] = ()
     redriven: bool = False
+    waited_ms: int = 0
+    """How long the run had waited for somebody when the deadline was set."""
     ladder: int = 1
 
     @property

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.errors import DeclarationError, OutsideBranch, StepFailed
-from yaoki.records import Gap, Hold, Record, Refused, Spend, Value
+from yaoki.records import Gap, Hold, Record, Refused, Scope, Spend, Value
 from yaoki.runtime import _context
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fan import branch_names, fan_async, fan_sync
@@ -52,10 +52,18 @@ class _Base:
 
     @property
     def failures(self) -> list[Failure]:
-        """Failures met so far by the steps the loop has asked for, also those that healed; oldest first."""
+        """
+        Failures met so far by the steps the loop has asked for, also those that healed; oldest first.
+
+        Deaths of the process are left out: the loop must see the same when it is replayed.
+        """
         asked = self._live.asked
         met = self._live.history.met
-        return [one.failure for past, one in met if past.step.split("!", 1)[0] in asked]
+        return [
+            one.failure
+            for past, one in met
+            if one.failure.scope is not Scope.PROCESS and past.step.split("!", 1)[0] in asked
+        ]
 
     @property
     def remaining(self) -> dict[str, float]:
