@@ -200,8 +200,9 @@ def test_sigterm_is_passed_on_too(place):
     assert place.end(process).code == 143
 
 
-def test_a_sync_call_past_twice_its_timeout_costs_the_worker_and_is_tried_again(place):
-    said = place.type("run", "agents.py:hangs", "--run-id", "r1", "--json")
+@pytest.mark.parametrize("loop", ["hangs", "ahangs"])
+def test_a_call_that_blocks_past_twice_its_timeout_costs_the_worker_and_is_tried_again(place, loop):
+    said = place.type("run", f"agents.py:{loop}", "--run-id", "r1", "--json")
     assert said.code == 0, said.err
     assert said.json["value"] == "woke"
     assert "twice its timeout" in said.err
@@ -302,3 +303,21 @@ def test_a_large_input_reaches_the_loop(place):
     place.write("large.json", '"' + "x" * 2_000_000 + '"')
     said = place.type("run", "agents.py:size", "--input", "@large.json", "--json")
     assert said.json["value"] == 2_000_000
+
+
+def test_a_worker_told_to_stop_by_somebody_else_is_replaced(place):
+    process = place.start("run", "agents.py:slow", "--run-id", "r1", "--json")
+    place.wait_for("open.waiting")
+    first = place.worker_of(process)
+    os.kill(first, signal.SIGTERM)
+    place.open("open")
+    said = place.end(process)
+    assert said.code == 0, said.err
+    assert said.json["failures"] == []
+    assert place.effects == ["look before", "gate open", "look after"]
+
+
+def test_a_refused_command_leaves_no_store_behind(place):
+    assert place.type("run", "agents.py:doubt").code == 2
+    assert place.type("run", "agents.py:nosuch", "--input", "1").code == 2
+    assert not list(place.folder.glob("yaoki.db*"))

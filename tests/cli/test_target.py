@@ -103,3 +103,15 @@ def test_a_loop_that_is_not_there_is_answered_with_those_that_are(wanted, names,
         find_loop_name(wanted, names, "a.py")
     assert refused.value.message == said
     assert refused.value.exit_code == 2
+
+
+def test_an_edit_within_the_same_second_and_of_the_same_size_is_seen(tmp_path):
+    import os
+
+    file = write(tmp_path / "edited_one.py", "VALUE = 1")
+    assert load_file(file).VALUE == 1
+    before = file.stat()
+    write(file, "VALUE = 2")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    del sys.modules["edited_one"]
+    assert load_file(file).VALUE == 2

@@ -7,13 +7,14 @@ import importlib.util
 import sys
 import traceback
 from difflib import get_close_matches
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yaoki.cli._exits import CommandError
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 __all__ = ["find_loop_name", "load_file", "split_target"]
 
@@ -76,13 +77,28 @@ def _module_name(path: Path) -> tuple[Path, str]:
 def _load(path: Path, name: str) -> ModuleType:
     if name in sys.modules:
         name = f"_run_{name}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Fresh(name, str(path)))
     if spec is None or spec.loader is None:
         raise CommandError("file.import", f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+class _Fresh(SourceFileLoader):
+    """
+    Reads the source, never its bytecode.
+
+    Bytecode counts as current while the source has the same size and the same second of change; an edit and
+    a run within that second would go on with the old code. Python does the same for the script it is given.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the source as it is now."""
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
 
 
 def _import_error(path: Path, error: BaseException) -> str:

@@ -13,7 +13,9 @@ __all__ = ["demo"]
 
 def demo(
     *,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Repeats faults and kill points.")] = 7,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Repeats faults and kill points; drawn if left out.")
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the files it worked with, and say where.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from yaoki.records import Record
     from yaoki.runtime._commits import Commits
     from yaoki.runtime._live import Branch, Live
+    from yaoki.runtime._timeouts import AsyncTimeout
     from yaoki.runtime._tool import Tool
 
 __all__ = ["AsyncDriver", "ToolCancelled"]
@@ -50,7 +51,9 @@ class AsyncDriver:
         self.sleepers: set[asyncio.Future[None]] = set()
         self.attempting: set[asyncio.Task[Any]] = set()
         self.stopping = False
-        self.replayed_timeouts: list[Any] = []
+        self.ops = 0
+        self.replayed_timeouts: list[AsyncTimeout] = []
+        self.unfired_timeouts: list[AsyncTimeout] = []
 
     def whoami(self) -> object:
         """Return the calling task."""
@@ -77,9 +80,9 @@ class AsyncDriver:
         if branch.cut:
             cut_branch(live, tool.name)
         steps = ladder(live, step)
-        if self.replayed_timeouts:
+        if self.unfired_timeouts:
             live.asked.add(step.key)
-            self.look_at_timeouts()
+            self.look_at_unfired()
         if not tool.is_async:
             self.plain.live = live
             self.commits.flush()
@@ -94,6 +97,7 @@ class AsyncDriver:
 
     def enter_op(self, branch: Branch) -> None:
         """An operation of a branch is under way."""
+        self.ops += 1
         branch.active += 1
         self.active += 1
         self.commits.active += 1
@@ -105,20 +109,24 @@ class AsyncDriver:
         self.commits.active -= 1
         if self.held or self.live.halt is not None:
             self.check_quiet()
+        if self.replayed_timeouts:
+            self.look_at_timeouts()
 
-    def check_quiet(self, ticks: int = _QUIET_TICKS) -> None:
-        """If every branch has ended or is suspended, and stays so for a few ticks, say so."""
+    def check_quiet(self, ticks: int = _QUIET_TICKS, ops: int = -1) -> None:
+        """If every branch has ended or is suspended, and nothing happens for a few ticks, say so."""
         if self.quiet.done() or not self._is_quiet():
             return
+        if ops != self.ops:
+            ticks = _QUIET_TICKS
         if ticks:
-            asyncio.get_running_loop().call_soon(self.check_quiet, ticks - 1)
+            asyncio.get_running_loop().call_soon(self.check_quiet, ticks - 1, self.ops)
         else:
             self.quiet.set_result(None)
 
     def _is_quiet(self) -> bool:
         if self.live.halt is not None:
             return self.active == 0
-        if not self.held:
+        if not self.held or self.replayed_timeouts:
             return False
         return all(b.active == 0 and (b.held > 0 or b.children > 0) for b in self.branches)
 
@@ -166,11 +174,33 @@ class AsyncDriver:
         if self.cause_of(branch)[0] is Cause.LOOP:
             branch.cut = True
 
-    def look_at_timeouts(self) -> None:
-        """A recorded `run.timeout` fires again once all that was recorded before it has been asked for."""
-        for timeout in self.replayed_timeouts:
-            if not self.live.history.unasked(self.live.asked, before=timeout.recorded_seq):
-                asyncio.get_running_loop().call_soon(timeout.fire_again)
+    def look_at_timeouts(self, ticks: int = _QUIET_TICKS, ops: int = -1) -> None:
+        """
+        Let a recorded `run.timeout` fire again once all that was done inside it has been done again.
+
+        That is when nothing under way is left in its branch and those below, for a few ticks: what was
+        recorded before the firing has been handed over, what came after does not begin before it.
+        """
+        timeout = min(self.replayed_timeouts, key=lambda one: one.recorded_seq, default=None)
+        if timeout is None or any(b.active and b.within(timeout.branch) for b in self.branches):
+            return
+        if ops != self.ops:
+            ticks = _QUIET_TICKS
+        if ticks:
+            asyncio.get_running_loop().call_soon(self.look_at_timeouts, ticks - 1, self.ops)
+        else:
+            timeout.fire_again()
+
+    def look_at_unfired(self) -> None:
+        """Let a `run.timeout` that ran out during the replay fire, now that the replay has caught up."""
+        if self.caught_up():
+            for timeout in self.unfired_timeouts:
+                timeout.fire()
+            self.unfired_timeouts.clear()
+
+    def caught_up(self) -> bool:
+        """Whether all that this segment recorded has been asked for."""
+        return not self.live.history.unasked(self.live.asked)
 
     async def hold(self, suspend: Suspend, branch: Branch) -> None:
         """Suspend a branch until somebody acts or a time comes; counts as nothing under way."""
@@ -184,7 +214,7 @@ class AsyncDriver:
             timer = loop.call_later(max(0.0, left_s), _wake, held.wake)
         if suspend.waits_for in ("halt", "code"):
             self.halted()
-        gate = branch_gate(branch)
+        gate = branch_gate(branch) if suspend.waits_for != "replay" else None
         if gate is not None:
             gate.release()
         self.leave_op(branch)
@@ -202,12 +232,18 @@ class AsyncDriver:
     async def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
         """Wait in memory, or suspended if the wait is long."""
         live = self.live
+        ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=until_ms)
+        cut = ends_ms < until_ms
         while not skipping():
-            left_s = (until_ms - live.now_ms()) / 1000
-            if left_s <= 0 or live.halt is not None:
+            left_s = (min(until_ms, ends_ms) - live.now_ms()) / 1000
+            if live.halt is not None:
+                return
+            if left_s <= 0:
+                if cut:  # a run.timeout around it ends first: that is what comes, never the end of this wait
+                    await self.hold(Suspend("replay"), branch)
                 return
             if left_s > live.limits.park_after_s:
-                await self.hold(Suspend("time", until_ms=until_ms, text=reason), branch)
+                await self.hold(Suspend("time", until_ms=min(until_ms, ends_ms), text=reason), branch)
                 continue
             sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.sleepers.add(sleeper)
@@ -222,12 +258,9 @@ class AsyncDriver:
         """Return who cancelled an operation of this branch."""
         if self.stopping or self.live.detached:
             return Cause.RUNNER, ""
-        here: Branch | None = branch
-        while here is not None:
-            for timeout in here.timeouts:
-                if timeout.fired:
-                    return Cause.TIMEOUT, timeout.key
-            here = here.parent
+        for timeout in branch.all_timeouts():
+            if timeout.fired:
+                return Cause.TIMEOUT, timeout.key
         return Cause.LOOP, ""
 
 
@@ -245,6 +278,8 @@ class _Performance:
     async def run(self) -> Any:
         """Perform effects until the step returns or raises; a cancel settles what was begun first."""
         driver, branch, steps = self._driver, self._branch, self._steps
+        if driver.live.stopping:
+            raise Fenced(f"run {driver.live.name} is no longer driven here")
         driver.enter_op(branch)
         try:
             effect = next(steps)

@@ -145,7 +145,7 @@ class AsyncRunner(Base):
 
     async def _let_go(self, live: Live, driver: AsyncDriver, task: asyncio.Task[Any]) -> None:
         """Settle what was begun, then detach, then cancel the loop; bounded by `drain_s` if it will not end."""
-        driver.stopping = True
+        driver.stopping = live.stopping = True
         for attempting in list(driver.attempting):
             attempting.cancel()
         if driver.attempting:

@@ -69,6 +69,9 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         waited_ms = live.now_ms() - now_ms
         now_ms += waited_ms
         deadline_ms += waited_ms
+    if past is None and step.branch.replaying:
+        # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
+        yield Suspend("replay")
     slot = past.slot if past is not None else -1
     if slot < 0:
         slot, joined = live.history.slots.lowest(step.action)
@@ -145,9 +148,9 @@ def _deadline_left(live: Live, past: Past, now_ms: int) -> int:
 
 def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> dict[str, object]:
     feedback: Feedback | None = None
-    if past is not None and past.outputs and past.last is not None and past.last.failure is not None:
-        output = msgspec.json.decode(past.outputs[-1])
-        feedback = Feedback(output=output, error=past.last.failure.message, attempt=begin.attempt)
+    if past is not None and past.outputs:
+        output, why = past.outputs[-1]
+        feedback = Feedback(output=msgspec.json.decode(output), error=why, attempt=begin.attempt)
     values: dict[str, object] = {"idempotency_key": begin.key, "feedback": feedback, "timeout_s": timeout_s}
     return {name: values[name] for name in step.tool.params.injected}
 
@@ -275,7 +278,7 @@ def decide_for(
         semantic=past.semantic + (output is not ABSENT),
         repairs_max=tool.agent.repairs_max,
         repairable="feedback" in tool.params.injected,
-        output_changed=not past.outputs or bytes(past.outputs[-1]) != bytes(output),
+        output_changed=not past.outputs or bytes(past.outputs[-1][0]) != bytes(output),
         has_check=tool.check is not None,
         check_after_s=tool.check_after_s,
         unsure=tool.agent.unsure,

@@ -98,9 +98,12 @@ async def fan_async(parent: Branch, names: Sequence[str], thunks: Sequence[Calla
     _refuse_limit(limit)
     driver: Any = parent.live.driver
     gate = asyncio.Semaphore(limit)
+    failed: list[Branch] = []
 
     async def one(branch: Branch, thunk: Callable[[], Any]) -> Any:
         await gate.acquire()
+        if failed:
+            return None
         branch.owner = asyncio.current_task()
         driver.branches.add(branch)
         _context.enter(branch)
@@ -109,6 +112,9 @@ async def fan_async(parent: Branch, names: Sequence[str], thunks: Sequence[Calla
             return await value if hasattr(value, "__await__") else value
         except StepFailed as error:
             return error
+        except Exception:
+            failed.append(branch)
+            raise
         except Passing:
             # A plain tool of an async loop that waits: its code has unwound, so the branch stays as it is until
             # the others have ended and the run is taken up again.

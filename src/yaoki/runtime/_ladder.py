@@ -51,6 +51,9 @@ def ladder(live: Live, step: Step) -> Steps:
         if past.args != step.args:
             yield from drifted(live, step.key, f"{past.call or step.tool.name}", step.call)
         step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
+    while past.cut_by_timeout:
+        # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
+        yield Suspend("replay")
     while True:
         if past.settled:
             return live_value(live, step, past.value)
@@ -144,9 +147,6 @@ def _carry_out(
         failure = last_failure(past)
         live.stop_with(Halt(to="dead", text=failure.message, stopped_by="fatal", step=step.key, failure=failure))
         yield Suspend("halt")
-    if do == "pass":
-        yield Suspend("replay", text=last.timeout)
-        return False, None
     yield from _rung(live, step, past)
     return False, None
 

@@ -112,6 +112,27 @@ class Branch:
         self.counts[name] = n + 1
         return f"{self.live.prefix}{self.path}/{name}#{n}"
 
+    def all_timeouts(self) -> list[Any]:
+        """Return the `run.timeout` blocks around this branch, the innermost first."""
+        found: list[Any] = []
+        here: Branch | None = self
+        while here is not None:
+            found.extend(reversed(here.timeouts))
+            here = here.parent
+        return found
+
+    @property
+    def replaying(self) -> bool:
+        """Whether a `run.timeout` around this branch has fired in the journal, but not again yet."""
+        return any(timeout.recorded_seq and not timeout.fired for timeout in self.all_timeouts())
+
+    def within(self, other: Branch) -> bool:
+        """Whether this branch is that one, or below it."""
+        here: Branch | None = self
+        while here is not None and here is not other:
+            here = here.parent
+        return here is not None
+
     def child(self, name: str) -> Branch:
         """Return a branch below this one."""
         path = f"{self.path}/{name}" if self.path else name
@@ -128,7 +149,7 @@ class Branch:
         live = self.live
         if live.broken is not None:
             raise live.broken
-        if live.detached:
+        if live.detached or live.stopping:
             raise Fenced(f"run {live.name} is no longer driven here")
         if self.passing is not None:
             raise self.passing

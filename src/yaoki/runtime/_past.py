@@ -102,7 +102,8 @@ class Past(Struct, eq=False):
     questions: tuple[Asked, ...] = ()
     semantic: int = 0
     same_error: int = 0
-    outputs: tuple[Raw, ...] = ()
+    outputs: tuple[tuple[Raw, str], ...] = ()
+    """Rejected outputs, the newest last, each with why."""
     redriven: bool = False
     waited_ms: int = 0
     """How long the run had waited for somebody when the deadline was set."""
@@ -115,6 +116,12 @@ class Past(Struct, eq=False):
         if asked is None or asked.ordinal != self.begun or asked.ladder != self.ladder:
             return None
         return asked
+
+    @property
+    def cut_by_timeout(self) -> bool:
+        """Whether its last attempt was cancelled by a `run.timeout`, and no new ladder was ordered."""
+        last = self.last
+        return last is not None and last.cause is Cause.TIMEOUT and last.outcome == "cancelled" and not self.redriven
 
     @property
     def doubt_unasked(self) -> bool:
@@ -205,7 +212,8 @@ class Past(Struct, eq=False):
         failure = settle.failure
         if settle.output is not ABSENT:
             self.semantic += 1
-            self.outputs = (*self.outputs[-1:], settle.output)
+            why = settle.failure.message if settle.failure is not None else ""
+            self.outputs = (*self.outputs[-1:], (settle.output, why))
         if failure is not None:
             before = previous.failure if previous is not None else None
             same = before is not None and before.fingerprint == failure.fingerprint and self.same_error > 0

@@ -218,26 +218,15 @@ class SyncDriver:
 
 def least_left_s(branch: Branch) -> float | None:
     """Return the seconds left of the tightest `run.timeout` around a branch."""
-    found: float | None = None
-    here: Branch | None = branch
-    while here is not None:
-        for timeout in here.timeouts:
-            left_s = timeout.left_s()
-            found = left_s if found is None else min(found, left_s)
-        here = here.parent
-    return found
+    return min((timeout.left_s() for timeout in branch.all_timeouts()), default=None)
 
 
 def raise_if_timed_out(branch: Branch, key: str) -> None:
     """Raise at a new step once a `run.timeout` around it has run out; recorded steps replay first."""
-    live = branch.live
-    if key and key in live.history.steps:
+    if key and key in branch.live.history.steps:
         return
-    here: Branch | None = branch
-    while here is not None:
-        for timeout in here.timeouts:
-            timeout.raise_if_due()
-        here = here.parent
+    for timeout in branch.all_timeouts():
+        timeout.raise_if_due()
 
 
 def call_in_thread(call: Call) -> object:

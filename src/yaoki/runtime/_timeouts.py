@@ -25,6 +25,7 @@ class _Timeout:
         self.key = key
         self.fired_key = f"{key}!fired"
         self.seconds = seconds
+        self.recorded_seq = 0
         self.until_ms = 0
         self.fired = False
 
@@ -92,7 +93,6 @@ class AsyncTimeout(_Timeout):
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._cancelling = 0
-        self.recorded_seq = 0
 
     async def __aenter__(self) -> None:
         """Start, or take up, the bound."""
@@ -105,14 +105,24 @@ class AsyncTimeout(_Timeout):
         assert self._task is not None
         self._cancelling = self._task.cancelling()
         if recorded is None:
-            self._timer = asyncio.get_running_loop().call_later(self.left_s(), self._fire)
+            self._timer = asyncio.get_running_loop().call_later(self.left_s(), self._ran_out)
         else:
-            self.recorded_seq = recorded[0]
+            self.recorded_seq, record = recorded
+            assert isinstance(record, Fired)
+            self.until_ms = min(self.until_ms, record.at)
             driver.replayed_timeouts.append(self)
             driver.look_at_timeouts()
 
-    def _fire(self) -> None:
-        if self.fired or self.live.detached or self._task is None:
+    def _ran_out(self) -> None:
+        driver: Any = self.live.driver
+        if driver.caught_up():
+            self.fire()
+        else:  # what the journal has happened before it could fire
+            driver.unfired_timeouts.append(self)
+
+    def fire(self) -> None:
+        """Record the firing and cancel the block."""
+        if self.fired or self.live.stopping or self._task is None:
             return
         driver: Any = self.live.driver
         driver.commits.flush()
@@ -120,8 +130,10 @@ class AsyncTimeout(_Timeout):
         self._task.cancel()
 
     def fire_again(self) -> None:
-        """Everything recorded before the firing was asked for again: it fires now, as it did then."""
-        self._fire()
+        """Fire as the journal says it did: all that was recorded inside the block was done again."""
+        driver: Any = self.live.driver
+        driver.replayed_timeouts.remove(self)
+        self.fire()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -133,8 +145,9 @@ class AsyncTimeout(_Timeout):
             self._timer.cancel()
         self.branch.timeouts.remove(self)
         driver: Any = self.live.driver
-        if self in driver.replayed_timeouts:
-            driver.replayed_timeouts.remove(self)
+        for waiting in (driver.replayed_timeouts, driver.unfired_timeouts):
+            if self in waiting:
+                waiting.remove(self)
         task = self._task
         assert task is not None
         if self.fired and kind is not None and issubclass(kind, asyncio.CancelledError):

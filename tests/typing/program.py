@@ -1,0 +1,184 @@
+"""The program of the documentation, whole: both type checkers accept it. Checked, never run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, assert_type
+
+from yaoki import (
+    INJECTED,
+    AsyncRun,
+    AsyncRunner,
+    Budget,
+    Effect,
+    Feedback,
+    ForModel,
+    Happened,
+    Local,
+    NotHappened,
+    Receipt,
+    Retry,
+    Run,
+    Runner,
+    Settled,
+    Toolbox,
+    ToolCall,
+    ToolResult,
+    loop,
+    retry,
+    tool,
+)
+
+
+@dataclass
+class Reply:
+    text: str
+    message: dict[str, Any]
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def as_message(result: ToolResult) -> dict[str, Any]:
+    return {"role": "tool", "content": result.text}
+
+
+@tool(effect=Effect.READ_ONLY, timeout_s=120)
+async def ask_model(messages: list[dict[str, Any]]) -> Reply:
+    return Reply(text=str(messages), message={})
+
+
+@tool(effect=Effect.KEYED)
+async def refund(order_id: str, cents: int, *, idempotency_key: str = INJECTED) -> str:
+    return f"{order_id} {cents} {idempotency_key}"
+
+
+async def sent_mail(to: str, body: str) -> Happened[None] | NotHappened:
+    return Happened(None) if to == body else NotHappened()
+
+
+@tool(check=sent_mail)
+async def send_mail(to: str, body: str) -> None:
+    print(to, body)
+
+
+@tool
+async def append_ledger(line: str) -> None:
+    print(line)
+
+
+TOOLS = Toolbox(refund, send_mail, append_ledger)
+
+
+@dataclass
+class Chat:
+    messages: list[dict[str, Any]]
+
+
+@loop(budget=Budget(turns=40, cost_usd=2.00))
+async def refund_agent(run: AsyncRun, ticket: str) -> str:
+    async for chat in run.turns(Chat([user(ticket)])):
+        assert_type(chat, Chat)
+        reply = await ask_model(chat.messages)
+        assert_type(reply, Reply)
+        if not reply.calls:
+            return reply.text
+        results = await run.call_tools(TOOLS, reply.calls)
+        chat.messages += [reply.message, *map(as_message, results)]
+    return "no answer yet"
+
+
+async def main() -> None:
+    async with AsyncRunner("sqlite:///yaoki.db") as runner:
+        receipt = await runner.run(refund_agent.bind("ticket 17"), run_id="ticket-17")
+        assert_type(receipt, Receipt[str])
+        assert_type(receipt.unwrap(), str)
+
+
+# --- the same, plain
+
+
+def sent_note(to: str) -> Happened[int] | NotHappened:
+    return Happened(len(to))
+
+
+@tool(check=sent_note, check_after_s=1)
+def send_note(to: str) -> int:
+    return len(to)
+
+
+def judge(reply: Reply) -> bool:
+    return bool(reply.text)
+
+
+@tool(effect=Effect.READ_ONLY, retry=Retry(attempts_max=3), agent=ForModel(validate=judge))
+def ask(question: str, *, feedback: Feedback | None = INJECTED, timeout_s: float = INJECTED) -> Reply:
+    return Reply(text=f"{question} {feedback} {timeout_s}", message={})
+
+
+def kind(command: str) -> Effect:
+    return Effect.READ_ONLY if command == "ls" else Effect.AT_MOST_ONCE
+
+
+def shell(command: str) -> str:
+    return f"shell/{command}"
+
+
+@tool(effect=kind, scope=shell)
+def bash(command: str) -> str:
+    return command
+
+
+class Client:
+    name = "client"
+
+
+@tool(effect=Effect.READ_ONLY)
+def look(client: Local[Client], order_id: str) -> list[int]:
+    return [len(client.name), len(order_id)]
+
+
+@loop
+def tidy(run: Run, folder: str, depth: int = 1) -> int:
+    total = 0
+    for chat in run.turns(Chat([])):
+        assert_type(chat, Chat)
+        assert_type(bash("ls"), str)
+        assert_type(ask(folder), Reply)
+        assert_type(send_note(folder), int)
+        assert_type(look(Client(), folder), list[int])
+        found = run.map(len, [folder])
+        assert_type(found, list[Settled])
+        with run.timeout(5), run.scope("side"):
+            run.sleep(1)
+        total += depth
+    return total
+
+
+def plain_main() -> None:
+    with Runner("sqlite:///yaoki.db") as runner:
+        assert_type(runner.run(tidy.bind("x")).unwrap(), int)
+        assert_type(runner.run(tidy.bind("x", depth=2)).unwrap(), int)
+
+
+# --- policy alone
+
+
+@retry
+def fetch(url: str) -> bytes:
+    return url.encode()
+
+
+@retry(Retry(attempts_max=3), on=ValueError)
+async def fetch_later(url: str) -> bytes:
+    return url.encode()
+
+
+async def use() -> None:
+    assert_type(fetch("u"), bytes)
+    assert_type(await fetch_later("u"), bytes)
+    for attempt in retry.attempts(on=(ValueError, KeyError)):
+        with attempt:
+            print(attempt.number)
