@@ -65,6 +65,19 @@ async def tool_mistakes() -> None:
     print(number, text)
 
 
+class Desk:
+    @tool(effect=Effect.READ_ONLY)
+    def find(self, order_id: str) -> int:
+        return len(order_id)
+
+
+def method_mistakes(desk: Desk) -> None:
+    desk.find(3)  # mistake
+    desk.find("A", 3)  # mistake
+    text: str = desk.find("A")  # mistake
+    print(text)
+
+
 # --- check: its verdict carries the tool's result
 
 

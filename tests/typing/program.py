@@ -140,6 +140,22 @@ def look(client: Local[Client], order_id: str) -> list[int]:
     return [len(client.name), len(order_id)]
 
 
+class Desk:
+    @tool(effect=Effect.READ_ONLY)
+    def find(self, order_id: str) -> int:
+        return len(order_id)
+
+    @tool
+    async def send(self, order_id: str, *, loud: bool = False) -> bool:
+        return bool(order_id) and loud
+
+
+async def methods(desk: Desk) -> None:
+    assert_type(desk.find("A"), int)
+    assert_type(await desk.send("A", loud=True), bool)
+    Toolbox(desk.find, desk.send, look)
+
+
 @loop
 def tidy(run: Run, folder: str, depth: int = 1) -> int:
     total = 0

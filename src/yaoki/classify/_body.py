@@ -9,7 +9,6 @@ since they are the vendor's own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final, cast
 
 import msgspec
@@ -28,17 +27,16 @@ _SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title
 _NESTED = ("error", "errors", "details", "detail", "metadata", "body", "response", "fault", "violations", "cause")
 
 
-@dataclass(slots=True)
-class Body:
+class Body(msgspec.Struct):
     """What a body says, innermost first."""
 
-    codes: list[str] = field(default_factory=list[str])
+    codes: list[str] = msgspec.field(default_factory=list[str])
     """Words such as `insufficient_quota`, as written."""
-    messages: list[str] = field(default_factory=list[str])
+    messages: list[str] = msgspec.field(default_factory=list[str])
     """Sentences for people."""
     status: int | None = None
     """An HTTP status named as such in the body: the vendor's, under a gateway's."""
-    quotas: list[str] = field(default_factory=list[str])
+    quotas: list[str] = msgspec.field(default_factory=list[str])
     """Names of the quotas that were exceeded (google.rpc.QuotaFailure)."""
 
 

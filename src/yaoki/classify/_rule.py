@@ -8,8 +8,9 @@ whoever knows most is asked first, and a status is asked after everything that s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,7 @@ ORDER: Final = ("user", "body", "code", "class", "status", "message")
 """Where a rule stands; SEMANTICS section 2, "Order of evidence"."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """One family's knowledge of one sort of evidence."""
 
     name: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
+from msgspec import Struct
 
 from yaoki.errors import StoreCorrupt, StoreRefused
 from yaoki.journal._schema import APPLICATION_ID, VERSION
@@ -98,8 +98,7 @@ def default_fs_type(directory: str) -> str:
     return kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(Struct, frozen=True, kw_only=True):
     """What a database file says of itself."""
 
     application_id: int

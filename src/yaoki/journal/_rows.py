@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from yaoki.records import State
 
@@ -19,8 +20,7 @@ COLUMNS = (
 """In the order of `RunRow`'s fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Struct, frozen=True):
     """One run as the store has it at the moment of reading. Times are milliseconds UTC, 0 is none."""
 
     id: int
@@ -46,8 +46,7 @@ class RunRow:
     """When the state last changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A run taken by this worker."""
 
     row: RunRow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apsw import complete
@@ -20,12 +19,13 @@ APPLICATION_ID = 0x59414F4B
 VERSION = 1
 """The schema this code reads and writes: the number of the last migration."""
 
-_SQL = Path(__file__).parent / "sql"
-
 
 def migrations() -> list[tuple[int, str]]:
     """Return all migrations as (number, SQL), in order."""
-    return sorted((int(file.name[:4]), file.read_text("utf-8")) for file in _SQL.glob("[0-9]*.sql"))
+    from pathlib import Path  # not at import: a store is made once, and processes start often
+
+    folder = Path(__file__).parent / "sql"
+    return sorted((int(file.name[:4]), file.read_text("utf-8")) for file in folder.glob("[0-9]*.sql"))
 
 
 def statements(sql: str) -> Iterator[str]:

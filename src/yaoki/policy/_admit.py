@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from yaoki.policy._budget import Budget
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Admission", "admit", "crash_verdict"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(Struct, frozen=True, kw_only=True):
     """
     Whether an attempt may begin, and if not, what happens instead: exactly one of the first four is set.
 

@@ -16,8 +16,9 @@ instead: no doubt ends silently.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, assert_never
+
+from msgspec import Struct
 
 from yaoki.policy._backoff import full_jitter_s
 from yaoki.policy._gate import allows_repeat, in_doubt
@@ -35,8 +36,7 @@ _HINT_MAX_S = 366 * 86_400.0
 """A server's hint beyond this is no time to come back; it ends the ladder whatever the deadline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ladder:
+class Ladder(Struct, frozen=True, kw_only=True):
     """Where a step stands after a failed attempt: all that `decide` may look at, clock and chance aside."""
 
     effect: Effect

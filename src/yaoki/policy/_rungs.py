@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from yaoki.errors import DeclarationError
 from yaoki.policy._bounds import require_number
@@ -17,8 +18,7 @@ ASK_EXPIRES_S = 7 * 86_400.0
 _EXPIRES_MOST_S = 10 * 366 * 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """A person is asked; `yaoki.escalate.ask` says what each answer does."""
 
     text: str | None = None
@@ -32,13 +32,11 @@ class Ask:
             raise DeclarationError("ask: the text is empty. Write what the person should decide, or leave it out.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True, kw_only=True):
     """The run ends `dead`, with this step named; a person may redrive it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abort:
+class Abort(Struct, frozen=True, kw_only=True):
     """`StepFailed` is raised in the loop."""
 
 

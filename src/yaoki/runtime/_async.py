@@ -168,6 +168,7 @@ class AsyncDriver:
         except Fenced:
             live.detached = True
             raise
+        live.show(key, record)
 
     def note_cut(self, branch: Branch) -> None:
         """An operation was cancelled: by nobody we know means that a replay could not repeat it."""
@@ -334,6 +335,7 @@ class _Performance:
         except Fenced:
             live.detached = True
             raise
+        live.show(write.key, write.record)
 
     async def _call(self, call: Call) -> object:
         driver, branch = self._driver, self._branch

@@ -80,7 +80,7 @@ class AsyncRunner(Base):
         while True:
             move = next_move(row, self._clock.now_ms(), tried_code=tried_code, driven_here=driven_here)
             if move == "report":
-                return self._receipt(row.name, loop, history)
+                return self._report(row.name, loop, history)
             if move == "sleep":
                 await asyncio.sleep(min(POLL_S, max(0.0, (row.wake_ms - self._clock.now_ms()) / 1000)))
             else:
@@ -99,6 +99,7 @@ class AsyncRunner(Base):
             clock=self._clock,
             driver=driver,
             pid=os.getpid(),
+            observers=self._observers,
         )
         driver.live = live
         driver.branches.add(live.main)

@@ -79,9 +79,23 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
             yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
             return False, None
     number = 1 if past is None else past.attempts + 1
+    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
+    timeout_s = min(tool.timeout_s, max(0.001, (deadline_ms - now_ms) / 1000))
+    yield Write(step.key, begin, Barrier.WRITTEN if begin.effect in _FREE else Barrier.SYNCED)
+    outcome = yield Call(step, _injected(step, past, begin, timeout_s) if tool.params.injected else None, timeout_s)
+    if type(outcome) is Raised:
+        yield from _failed(live, step, begin, outcome)
+        return False, None
+    return (yield from _answered(live, step, begin, outcome))
+
+
+def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, slot: int, deadline_ms: int) -> Begin:
+    """Return the record; what the tool alone decides was made ready when it was declared."""
+    tool = step.tool
     effect = step.effect
     assert effect is not None
-    begin = Begin(
+    attempts_max, base_ms, cap_ms, check_after_ms, timeout_ms = tool.recorded
+    return Begin(
         at=now_ms,
         attempt=number,
         rung=0 if past is None else past.rung,
@@ -94,20 +108,13 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         effect=effect,
         undeclared=tool.undeclared,
         scope=tool.scope_of(step.values),
-        attempts_max=max(retry.attempts_max, number),
+        attempts_max=attempts_max if number <= attempts_max else number,
         deadline_at=deadline_ms,
-        base_ms=int(retry.base_s * 1000),
-        cap_ms=int(retry.cap_s * 1000),
-        check_after_ms=int(tool.check_after_s * 1000),
-        timeout_ms=int(tool.timeout_s * 1000),
+        base_ms=base_ms,
+        cap_ms=cap_ms,
+        check_after_ms=check_after_ms,
+        timeout_ms=timeout_ms,
     )
-    timeout_s = min(tool.timeout_s, max(0.001, (deadline_ms - now_ms) / 1000))
-    yield Write(step.key, begin, Barrier.WRITTEN if effect in _FREE else Barrier.SYNCED)
-    outcome = yield Call(step, _injected(step, past, begin, timeout_s) if tool.params.injected else None, timeout_s)
-    if type(outcome) is Raised:
-        yield from _failed(live, step, begin, outcome)
-        return False, None
-    return (yield from _answered(live, step, begin, outcome))
 
 
 def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str, text: str, deadline_ms: int) -> Steps:

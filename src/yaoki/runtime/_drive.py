@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yaoki.clock import Clock
+    from yaoki.events import Observer
     from yaoki.journal import Claim, Journal, RunRow
     from yaoki.runtime._effects import Suspend
     from yaoki.runtime._held import Held
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from yaoki.runtime._past import Past
 
 __all__ = ["Returned", "conclude", "take_up"]
-
-log = logging.getLogger("yaoki")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,15 @@ class Returned:
 
 
 def take_up(
-    journal: Journal, claim: Claim, loop: Loop[Any, Any], *, limits: Limits, clock: Clock, driver: Driver, pid: int
+    journal: Journal,
+    claim: Claim,
+    loop: Loop[Any, Any],
+    *,
+    limits: Limits,
+    clock: Clock,
+    driver: Driver,
+    pid: int,
+    observers: Sequence[Observer] = (),
 ) -> Live:
     """
     Fold a claimed run's journal and settle what nobody saw the end of, before user code is entered.
@@ -79,6 +84,7 @@ def take_up(
         limits=limits,
         clock=clock,
         driver=driver,
+        observers=observers,
     )
     now_ms = clock.now_ms()
     items: list[tuple[str, Record]] = [
@@ -93,6 +99,8 @@ def take_up(
         items.append((past.step, settle))
         live.note(past.step, settle)
     journal.append(row.id, row.epoch, seq, items)
+    for key, item in items:
+        live.show(key, item)
     if history.cancel is not None:
         live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
     if dead:
@@ -340,14 +348,19 @@ def _leave(
         )
     except Fenced:
         raise _taken_over(live) from None
+    for key, item in items:
+        live.show(key, item)
     live.journal.sync()
 
 
 def _failure_of(live: Live, error: BaseException) -> Failure:
     """What ended the loop, as a failure; the traceback goes to the log, the place to the message."""
+    import logging
+    import traceback
+
     if isinstance(error, StepFailed):
         return error.failure
-    log.error("run %s: the loop raised %s", live.name, type(error).__name__, exc_info=error)
+    logging.getLogger("yaoki").error("run %s: the loop raised %s", live.name, type(error).__name__, exc_info=error)
     if isinstance(error, YaokiError):
         return _own(FailureKind.PROGRAMMING, error.code, str(error))
     failure = classify(error, now_ms=live.now_ms())

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
+from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from yaoki.clock import Clock
+    from yaoki.events import Observer
     from yaoki.journal import Journal
     from yaoki.records import Failure, Record
     from yaoki.runtime._history import History
@@ -177,6 +181,7 @@ class Live:
     limits: Limits
     clock: Clock
     driver: Driver
+    observers: Sequence[Observer] = ()
     asked: set[str] = field(default_factory=set[str])
     halt: Halt | None = None
     detached: bool = False
@@ -221,6 +226,11 @@ class Live:
         seq = self.history.seq + 1
         self.history.apply(seq, key, record)
         return seq
+
+    def show(self, key: str, record: Record) -> None:
+        """Show a written record to the observers."""
+        if self.observers:
+            tell(self.observers, Event(run_id=self.name, loop=self.loop.name, key=key, record=record))
 
     def admit(self, *, first: bool, deadline_ms: int, now_ms: int) -> Admission:
         """Ask whether an attempt may begin now."""

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
+from yaoki.codec import codec_for
 from yaoki.errors import RunFailed, RunWaiting
 from yaoki.records import Executed, Failure, Spent, State
 
@@ -125,4 +126,4 @@ class Receipt(Struct, Generic[R], kw_only=True, omit_defaults=False):
 
     def to_json(self) -> bytes:
         """Return the receipt as JSON, every field present; a value only its loop can type is plain JSON."""
-        return msgspec.json.encode(_whole(self))
+        return codec_for(Any).encode(_whole(self))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from yaoki.clock import Clock, SystemClock
 from yaoki.errors import DeclarationError, InputMismatch, OutsideBranch, Passing
-from yaoki.journal import Journal
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._drive import Returned, conclude, take_up
@@ -22,9 +21,10 @@ from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
     import builtins
+from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from yaoki.journal import RunRow
+    from yaoki.journal import Journal, RunRow
     from yaoki.records import Entry
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound, Loop
@@ -47,6 +47,8 @@ class Base:
         sync_every_ms: int = 100,
         result_max_bytes: int = RESULT_MAX_BYTES,
         drain_s: float = 5,
+        on_wait: Callable[[Receipt[Any]], None] | None = None,
+        observers: Sequence[Observer] = (),
         clock: Clock | None = None,
         restart_at_checkpoint: bool = False,
         verbs_only: bool = False,
@@ -57,6 +59,8 @@ class Base:
                 raise DeclarationError(msg)
         self._clock = clock or SystemClock()
         self._limits = Limits(park_after_s=park_after_s, result_max_bytes=result_max_bytes, drain_s=drain_s)
+        self._on_wait = on_wait
+        self._observers = tuple(observers)
         self._restart = restart_at_checkpoint
         self._store = store
         self._sync_every_ms = sync_every_ms
@@ -65,6 +69,8 @@ class Base:
 
     def _open(self) -> None:
         if self._journal is None:
+            from yaoki.journal import Journal
+
             self._journal = Journal.open(
                 self._store,
                 clock=self._clock,
@@ -111,6 +117,18 @@ class Base:
             raise InputMismatch(msg, name)
         return row
 
+    def _report(self, name: str, loop: Loop[Any, Any], history: History | None) -> Receipt[Any]:
+        """Return the receipt; a run left waiting by this very call is shown to `on_wait` first."""
+        receipt = self._receipt(name, loop, history)
+        if history is not None and receipt.status is State.WAITING and self._on_wait is not None:
+            try:
+                self._on_wait(receipt)
+            except Exception:  # who is told never decides about a run
+                import logging
+
+                logging.getLogger("yaoki").exception("run %s: on_wait raised; the run waits all the same", name)
+        return receipt
+
     def _receipt(self, name: str, loop: Loop[Any, Any], history: History | None = None) -> Receipt[Any]:
         row = self._on_store.row(name)
         if history is None:
@@ -151,6 +169,8 @@ class Runner(Base):
         store: `sqlite:///path`; by default `$YAOKI_STORE`, else `sqlite:///yaoki.db`.
         park_after_s: A longer wait puts the run to `sleeping`, out of memory.
         sync_every_ms: How long a read-only result may be lost to a power cut.
+        on_wait: Called with the receipt when a run is left waiting for somebody; what it raises is logged.
+        observers: Shown each record once written, in the run's own thread; what they raise is logged.
         result_max_bytes: A larger result is recorded as happened, its value lost.
         drain_s: How long attempts in flight may take to settle when the runner is stopped.
 
@@ -197,7 +217,7 @@ class Runner(Base):
         while True:
             move = next_move(row, self._clock.now_ms(), tried_code=tried_code, driven_here=driven_here)
             if move == "report":
-                return self._receipt(row.name, loop, history)
+                return self._report(row.name, loop, history)
             if move == "sleep":
                 self._clock.sleep(min(POLL_S, max(0.0, (row.wake_ms - self._clock.now_ms()) / 1000)))
             else:
@@ -216,6 +236,7 @@ class Runner(Base):
             clock=self._clock,
             driver=driver,
             pid=os.getpid(),
+            observers=self._observers,
         )
         driver.live = live
         live.main.owner = threading.get_ident()

@@ -47,6 +47,8 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
     except Fenced:
         live.detached = True
         raise
+    if live.observers:
+        live.show(key, record)
 
 
 def cut_branch(live: Live, what: str) -> None:
@@ -164,9 +166,9 @@ class SyncDriver:
 
     def _call(self, call: Call, branch: Branch) -> object:
         tool = call.step.tool
-        limit_s = least_left_s(branch)
-        if limit_s is not None and call.injected is not None and "timeout_s" in call.injected:
-            call.injected["timeout_s"] = min(call.timeout_s, limit_s)
+        if call.injected is not None and "timeout_s" in call.injected:
+            limit_s = least_left_s(branch)
+            call.injected["timeout_s"] = call.timeout_s if limit_s is None else min(call.timeout_s, limit_s)
         if tool.interrupt == "thread":
             return call_in_thread(call)
         return call_plainly(call)

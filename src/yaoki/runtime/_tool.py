@@ -111,6 +111,13 @@ class Tool(Generic[P, R]):
         self.scope = scope
         self.retry = retry or Retry()
         self.timeout_s = timeout_s
+        self.recorded = (
+            self.retry.attempts_max,
+            int(self.retry.base_s * 1000),
+            int(self.retry.cap_s * 1000),
+            int(check_after_s * 1000),
+            int(timeout_s * 1000),
+        )
         self.interrupt = interrupt
         self.rungs = None if escalate is None else ladder_of(escalate)
         self.agent = agent or _PLAIN
