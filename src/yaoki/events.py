@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from yaoki.records import Record
+from yaoki.records import Record
 
 __all__ = ["Event", "Observer", "tell"]
 

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from tests.crash.matrix import RUN, Case, Ending, answer_truthfully, url_of
 from tests.crash.world import World
@@ -34,7 +35,8 @@ def environment() -> dict[str, str]:
 class Life:
     """One process, from its start to its end: `main` of a module, called with `arguments`."""
 
-    _idle: list[subprocess.Popen[str]] = []
+    _idle: ClassVar[list[subprocess.Popen[str]]] = []
+    _living: ClassVar[set[int]] = set()
 
     def __init__(self, module: str, *arguments: str) -> None:
         self._zygote = self._idle.pop() if self._idle else self._start()
@@ -44,7 +46,8 @@ class Life:
         assert self._zygote.stdin is not None
         self._zygote.stdin.write(json.dumps(asked) + "\n")
         self._zygote.stdin.flush()
-        self.pid = int(self._heard("pid"))
+        self.pid = self._heard("pid")
+        self._living.add(self.pid)
         self.code: int | None = None
         self.out = self.err = ""
         self._bound = threading.Timer(LIFE_S, self.send, (signal.SIGKILL,))
@@ -57,7 +60,8 @@ class Life:
 
     def end(self) -> int:
         """Wait for its end; the exit code, negative for a signal."""
-        self.code = int(self._heard("code"))
+        self.code = self._heard("code")
+        self._living.discard(self.pid)
         self._bound.cancel()
         self.out, self.err = self._out.read_text(), self._err.read_text()
         self._directory.cleanup()
@@ -79,8 +83,16 @@ class Life:
         atexit.register(_stop, started)
         return started
 
+    @classmethod
+    def stop_living(cls) -> None:
+        """End what a failed test left behind; none of these pids has been reaped."""
+        for pid in cls._living:
+            os.kill(pid, signal.SIGKILL)
+        cls._living.clear()
+
 
 def _stop(zygote: subprocess.Popen[str]) -> None:
+    Life.stop_living()
     with zygote:
         zygote.kill()
 

@@ -21,6 +21,7 @@ from yaoki import INJECTED, Budget, Effect, Happened, NotHappened, Retry
 from yaoki.testing import no_waits
 
 QUICK = {"base_s": 0.001, "cap_s": 0.001}
+HANG_S = 15
 FOUR = Retry(attempts_max=4, **QUICK)
 
 
@@ -75,7 +76,9 @@ def quick_look(what: str) -> str:
 
 def hang(what: str) -> str:
     value = STAGE.call("hang", what, "over", effect="none")
+    until_s = time.monotonic() + HANG_S
     while not Path(what).exists():
+        assert time.monotonic() < until_s, "nobody opened the gate"
         time.sleep(0.005)
     return str(value)
 

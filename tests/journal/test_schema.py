@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import apsw
 import pytest
@@ -18,7 +19,7 @@ def shape(connection: apsw.Connection) -> list[tuple[str, str]]:
 def test_the_migrations_give_the_schema():
     migrated, written = apsw.Connection(":memory:"), apsw.Connection(":memory:")
     assert _schema.migrate(migrated)
-    for statement in _schema.statements((_schema._SQL / "schema.sql").read_text("utf-8")):
+    for statement in _schema.statements(Path(_schema.__file__).with_name("sql").joinpath("schema.sql").read_text("utf-8")):
         written.execute(statement)
     assert shape(migrated) == shape(written)
     assert migrated.pragma("application_id") == written.pragma("application_id") == _schema.APPLICATION_ID

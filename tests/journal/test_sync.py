@@ -9,8 +9,9 @@ import apsw
 import pytest
 
 from tests.journal.store import begun, note, open_at, start, texts
+from yaoki.clock import SystemClock
 from yaoki.errors import JournalError
-from yaoki.journal import _barrier
+from yaoki.journal import Journal, _barrier
 from yaoki.records import State
 
 
@@ -357,3 +358,44 @@ def test_a_store_copied_from_under_a_killed_writer_has_what_was_written(tmp_path
     journal = open_at(path)
     assert texts(journal, 1) == [str(i) for i in acknowledged]
     journal.close()
+
+
+def test_soon_starts_a_sync_that_nobody_waits_for(tmp_path):
+    """The settle of an effect is on disk within moments, though nobody waits for it."""
+    synced = threading.Event()
+    calls = []
+
+    def sync(fd: int) -> None:
+        calls.append(fd)
+        os.fdatasync(fd)
+        synced.set()
+
+    journal = Journal.open(f"sqlite:///{tmp_path}/y.db", clock=SystemClock(), sync=sync, sync_every_ms=60_000)
+    try:
+        synced.clear()
+        journal.soon()
+        assert synced.wait(5)
+        for _ in range(3):
+            synced.clear()
+            journal.soon()
+            assert synced.wait(5)
+    finally:
+        journal.close()
+
+
+def test_soon_is_covered_by_a_sync_that_starts_before_it(tmp_path):
+    """A tight loop of effects pays one sync a step: the next begin's."""
+    calls = []
+
+    def sync(fd: int) -> None:
+        calls.append(fd)
+
+    journal = Journal.open(f"sqlite:///{tmp_path}/y.db", clock=SystemClock(), sync=sync, sync_every_ms=60_000)
+    try:
+        calls.clear()
+        for _ in range(200):
+            journal.soon()
+            journal.sync()
+        assert len(calls) <= 300
+    finally:
+        journal.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError
 from random import Random
 
 import pytest
@@ -386,7 +385,7 @@ def test_a_position_left_unsaid_is_that_of_a_first_failure_of_a_tool_that_takes_
 
 @pytest.mark.parametrize(("value", "name"), [(ladder(), "attempts_max"), (Admission(go=True), "go")])
 def test_what_a_decision_looks_at_and_answers_cannot_be_changed_nor_given_by_position(value, name):
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         setattr(value, name, 99)
     with pytest.raises(TypeError, match="positional"):
         type(value)(True)

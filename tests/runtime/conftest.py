@@ -23,11 +23,11 @@ def real_house(request: pytest.FixtureRequest, tmp_path: Path) -> House:
 
 @pytest.fixture
 def sync_house(tmp_path: Path) -> House:
-    """The sync world alone."""
+    """Return the sync world alone."""
     return House("sync", tmp_path)
 
 
 @pytest.fixture
 def async_house(tmp_path: Path) -> House:
-    """The async world alone."""
+    """Return the async world alone."""
     return House("async", tmp_path)

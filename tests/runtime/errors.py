@@ -20,7 +20,7 @@ def reset() -> OSError:
 
 
 def status(code: int, *, retry_after: str | None = None, text: str = "") -> httpx.HTTPStatusError:
-    """An answer of this status, as httpx raises it."""
+    """Return an answer of this status, as httpx raises it."""
     request = httpx.Request("POST", "http://vendor.test/v1/charges")
     headers = {} if retry_after is None else {"retry-after": retry_after}
     response = httpx.Response(code, request=request, headers=headers, text=text)
@@ -33,5 +33,5 @@ def read_timeout() -> httpx.ReadTimeout:
 
 
 def not_found() -> urllib.error.HTTPError:
-    """A 404 as urllib raises it: permanent, executed no."""
+    """Return a 404 as urllib raises it: permanent, executed no."""
     return urllib.error.HTTPError("http://vendor.test/x", 404, "Not Found", Message(), None)

@@ -26,7 +26,7 @@ __all__ = ["House", "got", "plainly"]
 
 
 async def got(value: Any) -> Any:
-    """The value of a durable operation, awaited where it has to be."""
+    """Return the value of a durable operation, awaited where it has to be."""
     return await value if inspect.isawaitable(value) else value
 
 
@@ -79,7 +79,7 @@ class House:
         return make if fn is None else make(fn)
 
     def check(self, fn: Callable[..., Any]) -> Any:
-        """A check for this world."""
+        """Make a check for this world."""
         if not self.is_async:
             return fn
 
@@ -98,7 +98,7 @@ class House:
         return make if body is None else make(body)
 
     def fn(self, body: Any) -> Any:
-        """What `run.map` takes, in this world."""
+        """Make what `run.map` takes, in this world."""
         return body if self.is_async else plainly(body)
 
     def turns(self, run: Any, state: Any) -> Any:
@@ -192,7 +192,7 @@ class House:
         return self.outside(lambda verbs: verbs.redrive(run_id))
 
     def top_up(self, run_id: str = "r", **add: float) -> None:
-        """What the verb `top-up` will post."""
+        """Post what the verb `top-up` will post."""
         journal = Journal.open(self.url, clock=self.clock, create=False, worker=False)
         try:
             row = journal.get(run_id)
@@ -234,7 +234,7 @@ class _AsyncWith:
     async def __aenter__(self) -> Any:
         return self._inner.__enter__()
 
-    async def __aexit__(self, *error: Any) -> Any:
+    async def __aexit__(self, *error: object) -> Any:
         return self._inner.__exit__(*error)
 
 

@@ -1,19 +1,19 @@
-"""How often a call is made again, by its effect kind and what its failure says (SEMANTICS sections 3 and 4)."""
+"""How often a call is made again, by its effect kind and what its failure says (SEMANTICS section 3)."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.runtime.errors import not_found, read_timeout, refused, reset, status
-from tests.runtime.house import House, box, calls, got
-from yaoki import INJECTED, DeclarationError, Effect, Local, NotHappened, Retry, StepFailed
+from tests.runtime.house import House, got
+from yaoki import INJECTED, DeclarationError, Effect, Retry, StepFailed
 from yaoki.records import Begin, Executed, State
 
 FREE = [Effect.READ_ONLY, Effect.IDEMPOTENT]
 
 
 def failing(house: House, errors: list[BaseException], effect: Effect | None, **policy):
-    """A tool that meets these errors, then answers "ok"; and the loop that calls it once."""
+    """Make a tool that meets these errors, then answers "ok"; and the loop that calls it once."""
     keyed = effect is Effect.KEYED
 
     def plain(x: int) -> str:
@@ -40,7 +40,7 @@ def failing(house: House, errors: list[BaseException], effect: Effect | None, **
 # --- what each kind repeats
 
 
-@pytest.mark.parametrize("effect", list(Effect)[:3] + [None])
+@pytest.mark.parametrize("effect", [*list(Effect)[:3], None])
 def test_what_was_refused_is_sent_again_whatever_its_kind(house, effect):
     receipt = house.run(failing(house, [refused(), status(429), status(404 + 25)], effect).bind())
     assert receipt.unwrap() == "ok"
@@ -99,7 +99,7 @@ def test_a_first_409_is_a_refusal_like_any_other(house):
     assert receipt.asks == []
 
 
-@pytest.mark.parametrize("effect", list(Effect)[:3] + [None])
+@pytest.mark.parametrize("effect", [*list(Effect)[:3], None])
 def test_what_cannot_heal_is_not_retried(house, effect):
     receipt = house.run(failing(house, [not_found()], effect).bind())
     assert receipt.status is State.DEAD
@@ -201,9 +201,6 @@ def test_at_most_once_said_aloud_is_not_undeclared(house):
     assert not house.records(Begin)[0].undeclared
 
 
-# --- keys
-
-
 def keyed(house: House, **policy):
     @house.tool(effect=Effect.KEYED, **policy)
     def refund(order: str, cents: int = 5, *, idempotency_key: str = INJECTED) -> str:
@@ -213,261 +210,10 @@ def keyed(house: House, **policy):
     return refund
 
 
-def keys_of(house: House, *bodies) -> list[str]:
-    return [line.split()[-1] for line in house.done]
-
-
-def test_equal_calls_are_two_actions_with_two_keys(house):
-    refund = keyed(house)
-
-    @house.loop
-    async def work(run) -> list[str]:
-        return [await got(refund("A")), await got(refund("A")), await got(refund("B"))]
-
-    found = house.run(work.bind()).unwrap()
-    assert len(set(found)) == 3
-
-
-def test_equal_calls_in_parallel_are_two_actions_with_two_keys(house):
-    refund = keyed(house)
-
-    @house.loop
-    async def work(run) -> list[str]:
-        results = await got(run.call_tools(box(refund), calls(*[("refund", {"order": "A"})] * 5)))
-        return [result.value for result in results]
-
-    assert len(set(house.run(work.bind()).unwrap())) == 5
-    assert len(house.done) == 5
-
-
-def test_another_run_has_other_keys(house):
-    refund = keyed(house)
-
-    @house.loop
-    async def work(run) -> str:
-        return await got(refund("A"))
-
-    assert house.run(work.bind(), "r1").unwrap() != house.run(work.bind(), "r2").unwrap()
-
-
-def test_defaults_and_the_order_of_arguments_do_not_make_another_action(house):
-    refund = keyed(house)
-
-    @house.loop
-    async def work(run) -> None:
-        await got(refund("A"))
-        await got(refund(cents=5, order="A"))
-        await got(refund("A", 6))
-
-    house.run(work.bind())
-    actions = [begin.action for begin in house.records(Begin)]
-    assert actions[0] == actions[1] != actions[2]
-    assert [begin.slot for begin in house.records(Begin)] == [0, 1, 0]
-
-
-@pytest.mark.parametrize("key", ["order", ["order"], lambda order, cents: order])
-def test_key_says_which_arguments_identify_the_action(house, key):
-    refund = keyed(house, key=key)
-
-    @house.loop
-    async def work(run) -> None:
-        await got(refund("A", 1))
-        await got(refund("A", 2))
-
-    house.run(work.bind())
-    first, second = house.records(Begin)
-    assert first.action == second.action
-    assert (first.slot, second.slot) == (0, 1)
-    assert first.args != second.args or first.args == "" != second.args
-
-
-class Client:
-    """A client that cannot be journaled."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-def test_local_parameters_are_no_part_of_the_key_and_never_journaled(house):
-    @house.tool(effect=Effect.KEYED)
-    def refund(client: Local[Client], order: str, *, idempotency_key: str = INJECTED) -> str:
-        return house.note(f"{client.name} {order} {idempotency_key}") and client.name
-
-    @house.loop
-    async def work(run) -> list[str]:
-        return [await got(refund(Client("one"), "A")), await got(refund(Client("two"), "A"))]
-
-    assert house.run(work.bind()).unwrap() == ["one", "two"]
-    first, second = house.records(Begin)
-    assert first.action == second.action
-    assert first.call == 'refund(order="A")'
-
-
-def test_a_methods_self_is_no_part_of_the_key(house):
-    class Shop:
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def refund(self, order: str) -> str:
-            return f"{self.name} {order}"
-
-    Shop.refund = house.tool(Shop.refund)
-    left, right = Shop("left"), Shop("right")
-
-    @house.loop
-    async def work(run) -> list[str]:
-        return [await got(left.refund("A")), await got(right.refund("A"))]
-
-    assert house.run(work.bind()).unwrap() == ["left A", "right A"]
-    assert len({begin.action for begin in house.records(Begin)}) == 1
-
-
-def test_a_key_sent_by_the_caller_is_refused(house):
-    refund = keyed(house)
-
-    @house.loop
-    async def work(run) -> str:
-        try:
-            return await got(refund("A", idempotency_key="mine"))
-        except TypeError as error:
-            return str(error)
-
-    assert house.run(work.bind()).unwrap() == "refund() fills in 'idempotency_key' itself; leave it out of the call"
-    assert house.done == []
-
-
-# --- CHECKED
-
-
-def checked(house: House, verdicts: list[object], errors: list[BaseException], **policy):
-    """A mail that meets these errors, and a check that says these things in turn."""
-
-    def sent(to: str) -> object:
-        house.note(f"check {house.clock.passed_s:.2f}")
-        verdict = verdicts.pop(0)
-        if isinstance(verdict, BaseException):
-            raise verdict
-        return verdict
-
-    def send(to: str) -> str:
-        house.note("send")
-        if errors:
-            raise errors.pop(0)
-        return "sent"
-
-    mail = house.tool(check=house.check(sent), name="mail", **policy)(send)
-
-    @house.loop
-    async def one_mail(run) -> str:
-        return await got(mail("a@b"))
-
-    return one_mail
-
-
 def happened(value: object) -> object:
     from yaoki import Happened
 
     return Happened(value)
-
-
-def sent_and_checked(house: House) -> list[str]:
-    return [line.split()[0] for line in house.done]
-
-
-def test_a_check_that_says_happened_gives_the_value_and_nothing_is_sent_again(house):
-    assert house.run(checked(house, [happened("found")], [reset()]).bind()).unwrap() == "found"
-    assert sent_and_checked(house) == ["send", "check"]
-
-
-def test_a_check_that_says_it_did_not_happen_lets_it_be_sent_again(house):
-    assert house.run(checked(house, [NotHappened()], [reset()]).bind()).unwrap() == "sent"
-    assert sent_and_checked(house) == ["send", "check", "send"]
-
-
-def test_each_doubt_is_checked_anew(house):
-    body = checked(house, [NotHappened(), happened("second")], [reset(), reset()])
-    assert house.run(body.bind()).unwrap() == "second"
-    assert sent_and_checked(house) == ["send", "check", "send", "check"]
-
-
-def test_what_was_refused_is_sent_again_without_a_check(house):
-    assert house.run(checked(house, [], [refused()]).bind()).unwrap() == "sent"
-    assert sent_and_checked(house) == ["send", "send"]
-
-
-def test_a_transient_failure_of_a_check_is_retried(house):
-    assert house.run(checked(house, [refused(), reset(), happened("yes")], [reset()]).bind()).unwrap() == "yes"
-    assert sent_and_checked(house) == ["send", "check", "check", "check"]
-
-
-def test_any_other_exception_of_a_check_asks(house):
-    receipt = house.run(checked(house, [KeyError("no such box")], [reset()]).bind())
-    assert receipt.status is State.WAITING
-    assert "check failed" in receipt.asks[0].note
-    assert sent_and_checked(house) == ["send", "check"]
-
-
-def test_a_check_that_returns_something_else_asks(house):
-    receipt = house.run(checked(house, [True], [reset()]).bind())
-    assert receipt.status is State.WAITING
-    assert "must return Happened(value) or NotHappened()" in receipt.asks[0].note
-
-
-def test_a_check_whose_value_does_not_fit_asks(house):
-    receipt = house.run(checked(house, [happened(object())], [reset()]).bind())
-    assert receipt.status is State.WAITING
-    assert sent_and_checked(house) == ["send", "check"]
-
-
-def test_the_check_is_not_asked_before_check_after_s(house):
-    house.run(checked(house, [happened("x")], [reset()], check_after_s=12).bind())
-    (when,) = [float(line.split()[1]) for line in house.done if line.startswith("check")]
-    assert 12 <= when < 13
-
-
-def test_after_a_death_too_the_check_is_not_asked_before_check_after_s(house):
-    """The request of a process that died a moment ago may still be queued at the receiver."""
-
-    def sent(to: str) -> object:
-        house.note(f"check {house.clock.passed_s:.2f}")
-        return NotHappened()
-
-    def send(to: str) -> str:
-        if house.note("send") == 1:
-            house.kill()
-        return "sent"
-
-    mail = house.tool(check=house.check(sent), name="mail", check_after_s=12)(send)
-
-    @house.loop
-    async def work(run) -> str:
-        return await got(mail("a@b"))
-
-    assert house.die(work.bind()) == -9
-    house.later(1)
-    assert house.run(work.bind()).unwrap() == "sent"
-    (when,) = [float(line.split()[1]) for line in house.done if line.startswith("check")]
-    assert when >= 12
-
-
-def test_a_check_is_a_sub_step_and_shifts_no_counter(house):
-    house.run(checked(house, [happened("x")], [reset()]).bind())
-    keys = [entry.key for entry in house.journal() if isinstance(entry.record, Begin)]
-    assert keys == ["1.0//mail#0", "1.0//mail#0!check.1"]
-
-
-def test_an_attempt_in_doubt_is_only_ended_by_a_check_or_a_person(house):
-    """At the last attempt too: the check still spares a person the question."""
-    body = checked(house, [happened("it did")], [reset()], retry=Retry.never)
-    assert house.run(body.bind()).unwrap() == "it did"
-
-
-def test_not_happened_at_the_last_attempt_ends_the_ladder_as_a_failure(house):
-    body = checked(house, [NotHappened()], [reset()], retry=Retry.never)
-    receipt = house.run(body.bind())
-    assert receipt.status is State.DEAD
-    assert receipt.asks == []
-    assert receipt.failure.executed is Executed.NO
 
 
 # --- an outcome that a validator rejects

@@ -286,7 +286,9 @@ def test_an_answered_ask_stays_on_the_receipt_with_its_answer(house):
 # --- to_json
 
 
-@pytest.mark.parametrize("value", [None, "x", Plan(["a"]), Order(id="A"), [1, {"a": None}]], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [None, "x", Plan(["a"]), Order(id="A"), [1, {"a": None}]], ids=lambda v: type(v).__name__
+)
 def test_to_json_is_one_json_document_with_every_field(house, value):
     @house.loop(name="work")
     async def work(run):

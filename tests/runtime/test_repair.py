@@ -24,7 +24,7 @@ def not_empty(plan: Plan) -> None:
 
 
 def planner(house: House, outputs: list, **policy):
-    """A model that gives these outputs in turn, told what was wrong with the last."""
+    """Make a model that gives these outputs in turn, told what was wrong with the last."""
     agent = policy.pop("agent", ForModel(validate=not_empty))
 
     def plan(goal: str, *, feedback: Feedback | None = INJECTED) -> Plan:
@@ -114,7 +114,9 @@ def test_a_tool_that_takes_no_feedback_is_not_repaired(house):
 
 
 def test_after_a_restart_the_newest_rejected_output_is_still_told(house):
-    work = planner(house, [Plan([]), Plan(["bad"]), "die", Plan(["good"])], agent=ForModel(validate=good, repairs_max=5))
+    work = planner(
+        house, [Plan([]), Plan(["bad"]), "die", Plan(["good"])], agent=ForModel(validate=good, repairs_max=5)
+    )
     assert house.die(work.bind()) == -9
     assert house.run(work.bind()).unwrap() == ["good"]
     assert house.done == [

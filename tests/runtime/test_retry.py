@@ -9,7 +9,18 @@ import httpx
 import pytest
 
 from tests.runtime.errors import not_found, read_timeout, refused, reset, status
-from yaoki import INJECTED, DeclarationError, Effect, Happened, NotHappened, Retry, RetryableError, TerminalError, retry, tool
+from yaoki import (
+    INJECTED,
+    DeclarationError,
+    Effect,
+    Happened,
+    NotHappened,
+    Retry,
+    RetryableError,
+    TerminalError,
+    retry,
+    tool,
+)
 from yaoki.runtime import _waits
 
 READ = Effect.READ_ONLY
@@ -76,7 +87,9 @@ def test_what_can_heal_is_repeated_whether_or_not_it_was_executed(kind, error):
     assert flaky.calls == 3
 
 
-@pytest.mark.parametrize("error", [TypeError("no"), not_found(), ValueError("no"), KeyError("k"), FileNotFoundError(2, "")])
+@pytest.mark.parametrize(
+    "error", [TypeError("no"), not_found(), ValueError("no"), KeyError("k"), FileNotFoundError(2, "")]
+)
 def test_what_cannot_heal_is_raised_at_once_as_it_was(kind, error):
     flaky = Flaky(error)
     with pytest.raises(type(error)) as caught:

@@ -22,8 +22,17 @@ def planted() -> set[int]:
 
 
 def by_mypy() -> list[tuple[str, int, str]]:
-    """What `mypy --strict` reports, as (file, line, message)."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", str(PROGRAM), str(MISTAKES)]
+    """Return what `mypy --strict` reports, as (file, line, message)."""
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-error-summary",
+        "--no-pretty",
+        str(PROGRAM),
+        str(MISTAKES),
+    ]
     environment = {**os.environ, "MYPYPATH": str(ROOT / "src")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
     found = re.findall(r"^(.*?):(\d+)(?::\d+)?: error: (.*)$", done.stdout, re.MULTILINE)
@@ -32,7 +41,7 @@ def by_mypy() -> list[tuple[str, int, str]]:
 
 
 def by_pyright() -> list[tuple[str, int, str]]:
-    """What pyright reports, strict, as (file, line, message)."""
+    """Return what pyright reports, strict, as (file, line, message)."""
     pyright = Path(sys.executable).with_name("pyright")
     command = [str(pyright), "--pythonpath", sys.executable, "--outputjson", str(PROGRAM), str(MISTAKES)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)

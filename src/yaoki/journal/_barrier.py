@@ -34,6 +34,8 @@ __all__ = ["Barrier", "Deliver", "Sync", "default_sync"]
 
 _CHECKPOINT_BUSY_S = 0.02  # writers wait as long
 _FRAME_BYTES = 4096 + 24
+_SOON_S = 0.002
+_HOT_ROUNDS = 50
 _LOOK_EVERY = 64
 _LOOK_AGAIN = 1024
 
@@ -62,6 +64,8 @@ class Barrier:
         self._waiters: list[object] = []
         self._marked = False
         self._armed = False  # the thread is up, and will look at `_marked` within sync_every_ms
+        self._urgent = False  # `soon` was asked for, and no sync has started since
+        self._hot = 0  # rounds of _SOON_S the thread will still look at `_urgent` by itself
         self._look = False  # whether the -wal has outgrown its limit
         self._closing = False
         self._look_at = _LOOK_EVERY  # number of the sync
@@ -79,6 +83,18 @@ class Barrier:
             if not self._armed:
                 self._rouse()
 
+    def soon(self) -> None:
+        """
+        Start a sync without waiting for it: within 2 ms, unless another starts before that and covers it.
+
+        The little delay is what lets a tight loop of effects share: the next begin's own sync comes sooner.
+        """
+        self._marked = True
+        self._urgent = True
+        if not self._hot:
+            self._hot = _HOT_ROUNDS
+            self._rouse()
+
     def wait(self) -> None:
         """
         Sync here and now; threads that arrive during one share the next. Raises JournalError, for good, if it failed.
@@ -86,7 +102,7 @@ class Barrier:
         One at a time, since the kernel reports a lost page to one caller only: a second call beside it could
         return success for the same page.
         """
-        self._marked = False  # before the sync: what is marked from here on waits for the next
+        self._marked = self._urgent = False  # before the sync: what is marked from here on waits for the next
         arrived = self._started
         with self._turn:
             if self.error is not None:
@@ -168,7 +184,9 @@ class Barrier:
         with self._wake:
             due = self._look or self._closing
             if not (self._waiters or due):
-                if self._armed:
+                if self._hot:
+                    due = self._wait_hot()
+                elif self._armed:
                     due = not self._wake.wait(self._every_s)
                     self._armed = self._marked or not due
                     if self._marked:  # looked at after `_armed` was lowered: mark() looks in the other order
@@ -177,6 +195,14 @@ class Barrier:
                     self._wake.wait()
             waiters, self._waiters = self._waiters, []
             return waiters, due and self._marked
+
+    def _wait_hot(self) -> bool:
+        """Wait one short round; return whether a sync is wanted now."""
+        self._wake.wait(_SOON_S)
+        self._hot = _HOT_ROUNDS if self._urgent else self._hot - 1
+        if self._hot:
+            return self._urgent
+        return self._urgent or self._marked  # `soon` looks in the other order, so nothing is missed
 
     def _sync_for(self, waiters: list[object]) -> None:
         error: JournalError | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from yaoki.errors import DeclarationError
 from yaoki.policy._bounds import require_count, require_number
@@ -22,8 +24,7 @@ _MOST = 2**53
 """Above this a float no longer counts in ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """
     What one run may use. `None` is no bound; 0 allows nothing.
 
@@ -83,7 +84,7 @@ class Budget:
                 raise DeclarationError(f"top-up: {name}={more!r} cannot work. Write a whole number.")
             if bound is not None:
                 raised[name] = bound + (int(more) if name in _COUNTS else more)
-        return replace(self, **raised)  # type: ignore[arg-type]  # counts stay ints, see above
+        return replace(self, **raised)
 
     def as_dict(self) -> dict[str, float]:
         """Return the bounds that are set, by field name."""

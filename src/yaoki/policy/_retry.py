@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from yaoki.policy._backoff import backoff_ceiling_s
 from yaoki.policy._bounds import require_count, require_number
@@ -17,8 +18,7 @@ _ATTEMPTS_MOST = 10_000
 _YEAR_S = 366 * 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
+class Retry(Struct, frozen=True, kw_only=True):
     """
     How often and how long one step may be tried. Every field is a bound; none can be switched off.
 

@@ -8,8 +8,9 @@ waits and further calls, driven by a sync or an async loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from yaoki.classify import attempt_timed_out, classify, is_control_flow
 from yaoki.errors import OutsideRun
@@ -24,16 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["Pause", "Plan", "call_alone", "recover"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """Wait so long, then make the call again (or ask the check first)."""
 
     delay_s: float
     check: bool = False
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """What a ladder outside a run needs to know about its call."""
 
     name: str

@@ -324,6 +324,8 @@ class _Performance:
                 await commits.enqueue(live, seq, write.key, write.record)
             if write.barrier is Barrier.SYNCED:
                 await commits.synced()
+            elif write.barrier is Barrier.STARTED:
+                live.journal.soon()
             else:
                 live.journal.mark()
         except asyncio.CancelledError as error:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from yaoki.classify import classify, process_died
 from yaoki.errors import EncodingError, Fenced, JournalError, Passing, RunBusy, StepFailed, YaokiError
@@ -28,6 +27,7 @@ from yaoki.records import (
 from yaoki.runtime._doubt import doubt_left
 from yaoki.runtime._history import History
 from yaoki.runtime._live import Driver, Halt, Limits, Live
+from yaoki.runtime._sync import cut_branch
 from yaoki.runtime._turns import park_unasked
 
 if TYPE_CHECKING:
@@ -44,13 +44,12 @@ if TYPE_CHECKING:
 __all__ = ["Returned", "conclude", "take_up"]
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """How the loop's function ended, if it did."""
 
     value: object = None
     error: BaseException | None = None
-    held: Sequence[Held] = field(default_factory=tuple)
+    held: Sequence[Held] = ()
     unfinished: bool = False
     """It was let go of while parked."""
 
@@ -223,6 +222,9 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
         step = error.step if isinstance(error, StepFailed) else ""
         stopped_by = "step" if isinstance(error, StepFailed) else "loop"
         return Halt(to="dead", text=_line(failure, step), stopped_by=stopped_by, step=step, failure=failure)
+    if live.main.cut:
+        cut_branch(live, "its return")
+        return live.halt
     keys = live.history.unasked(live.asked)
     if keys:
         park_unasked(live, keys, "its return")

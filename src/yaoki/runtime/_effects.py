@@ -8,9 +8,10 @@ it. They are the points a crash can fall between, and what another engine would 
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from yaoki.records import Cause, Record
@@ -87,8 +88,7 @@ Steps: TypeAlias = Generator[EffectOf, Any, Any]
 """A step under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(Struct, frozen=True):
     """An attempt that raised. `cause` is set when it was cancelled from outside."""
 
     error: BaseException

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from msgspec import Struct, field
 
 from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Branch", "Driver", "Halt", "Limits", "Live"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """What a runner sets for every run it drives."""
 
     park_after_s: float = 30
@@ -33,8 +33,7 @@ class Limits:
     drain_s: float = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halt:
+class Halt(Struct, frozen=True, kw_only=True):
     """Why nothing new begins in this residency, and what becomes of the run once all is quiet."""
 
     to: Literal["code", "dead", "cancelled", "capped", "drain"]
@@ -167,8 +166,7 @@ class Branch:
             raise OutsideBranch(msg)
 
 
-@dataclass(slots=True, kw_only=True)
-class Live:
+class Live(Struct, kw_only=True, eq=False):
     """One run, driven here."""
 
     journal: Journal
@@ -192,7 +190,8 @@ class Live:
     open_ops: int = 0
     prefix: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
-    main: Branch = field(init=False)
+    main: Branch = cast("Branch", None)
+    """Made with the run it refers to."""
 
     def __post_init__(self) -> None:
         """Start in the main branch, at the segment the history has reached."""

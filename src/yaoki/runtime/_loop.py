@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import msgspec
+from msgspec import Struct
 
 from yaoki.codec import Codec, canonical, codec_for
 from yaoki.errors import DeclarationError, EncodingError, OutsideBranch
@@ -30,8 +30,7 @@ R = TypeVar("R")
 _CRASHES_MOST = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Bound(Generic[R]):
+class Bound(Struct, Generic[R], frozen=True):
     """A loop with its arguments, ready to run or submit."""
 
     loop: Loop[Any, R]

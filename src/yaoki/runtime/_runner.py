@@ -21,9 +21,10 @@ from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
     import builtins
-from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from yaoki.events import Observer
     from yaoki.journal import Journal, RunRow
     from yaoki.records import Entry
     from yaoki.runtime._live import Live

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from yaoki.codec import canonical
 from yaoki.runtime._signature import show_call
+
+try:
+    # hashlib's own, without the cryptographic library hashlib loads first, a tenth of `import yaoki`.
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 if TYPE_CHECKING:
     from yaoki.records import Effect

@@ -39,6 +39,8 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         live.journal.append(live.run, live.epoch, seq, [(key, record)])
         if barrier is Barrier.SYNCED:
             live.journal.sync()
+        elif barrier is Barrier.STARTED:
+            live.journal.soon()
         else:
             live.journal.mark()
     except JournalError as error:

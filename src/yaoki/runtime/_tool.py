@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+
+from msgspec import Struct
 
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import DeclarationError, EncodingError
@@ -25,20 +26,17 @@ T = TypeVar("T")
 V_co = TypeVar("V_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Happened(Generic[V_co]):
+class Happened(Struct, Generic[V_co], frozen=True):
     """A check's verdict: the action happened, and this is its result."""
 
     value: V_co
 
 
-@dataclass(frozen=True, slots=True)
-class NotHappened:
+class NotHappened(Struct, frozen=True):
     """A check's verdict: the action did not happen and never will; it may be sent again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
+class Feedback(Struct, frozen=True, kw_only=True):
     """What a repaired attempt is told: the newest rejected output, and why it was rejected."""
 
     output: object
@@ -46,8 +44,7 @@ class Feedback:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForModel:
+class ForModel(Struct, frozen=True, kw_only=True):
     """
     How a tool's output is judged, and what its doubt becomes.
 

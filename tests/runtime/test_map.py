@@ -1,4 +1,4 @@
-"""`map`, `call_tools`, `scope`: branches with names of their own, and what each outcome becomes (SEMANTICS 5)."""
+"""`map` and `scope`: branches with names of their own, and what each outcome becomes (SEMANTICS section 5)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import asyncio
 
 import pytest
 
-from tests.runtime.errors import not_found, refused
+from tests.runtime.errors import not_found, refused, reset
 from tests.runtime.house import House, box, calls, got
-from yaoki import INJECTED, DeclarationError, Effect, StepFailed, Toolbox, ToolCall
-from yaoki.records import Begin, FailureKind, Refused, State
+from yaoki import (
+    DeclarationError,
+    Effect,
+    Retry,
+)
+from yaoki.records import Begin, State
 
 READ = Effect.READ_ONLY
 
@@ -291,7 +295,8 @@ def test_scope_adopts_a_task_you_started(async_house):
             with run.scope(f"side-{n}"):
                 return [await step(n), await step(n)]
 
-        return sum(await asyncio.gather(*[asyncio.create_task(side(n)) for n in (1, 2)]), [])
+        left, right = await asyncio.gather(*[asyncio.create_task(side(n)) for n in (1, 2)])
+        return left + right
 
     assert house.run(work.bind()).unwrap() == [10, 10, 20, 20]
     assert house.run(work.bind()).status is State.COMPLETED
@@ -323,186 +328,93 @@ def test_gathered_calls_keep_the_order_in_which_they_were_written(async_house):
     assert len(house.done) == 7
 
 
-# --- call_tools
+# --- branches meet exceptions and questions
 
 
-def model_of(house: House, wanted, *tools):
-    @house.loop
-    async def work(run) -> list:
-        results = await got(run.call_tools(box(*tools), wanted))
-        return [
-            [r.id, r.is_error, r.text, r.value, r.failure and [r.failure.kind, r.failure.reason]] for r in results
-        ]
+def test_a_branch_that_raises_while_another_waits_for_a_person_ends_the_map(house):
+    @house.tool
+    def charge() -> int:
+        house.note("charge")
+        raise reset()
 
-    return work
-
-
-def test_results_come_in_order_with_their_ids_and_as_text(house):
     step = step_of(house)
 
-    @house.tool(effect=READ)
-    def say(name: str) -> str:
-        return f"hello {name}"
-
-    work = model_of(house, calls(("say", {"name": "you"}), ("step", {"n": 2})), say, step)
-    assert house.run(work.bind()).unwrap() == [
-        ["call_0", False, "hello you", "hello you", None],
-        ["call_1", False, "20", 20, None],
-    ]
-
-
-def test_an_unknown_tool_is_a_capability_result_that_lists_the_others(house):
-    step = step_of(house)
-    receipt = house.run(model_of(house, calls(("stp", {})), step).bind())
-    [[_, is_error, text, _, failure]] = receipt.unwrap()
-    assert is_error
-    assert text == "there is no tool 'stp'; there are: step"
-    assert failure == [FailureKind.CAPABILITY, "tool.unknown"]
-    assert receipt.failures[0].failure.reason == "tool.unknown"
-    assert receipt.failures[0].then == "tell"
-
-
-@pytest.mark.parametrize(
-    ("args", "text"),
-    [
-        ({}, "step needs the argument 'n'"),
-        ({"n": "three"}, "step, argument 'n': int: Expected `int`, got `str`"),
-        ({"n": 1, "m": 2}, "step takes no argument 'm'; it takes: n"),
-        ([1], "step: the arguments must be a JSON object"),
-    ],
-)
-def test_bad_arguments_are_a_semantic_result_and_nothing_is_executed(house, args, text):
-    step = step_of(house)
-    receipt = house.run(model_of(house, calls(("step", args)), step).bind())
-    [[_, is_error, said, _, failure]] = receipt.unwrap()
-    assert is_error
-    assert said.startswith(text)
-    assert failure == [FailureKind.SEMANTIC, "tool.arguments"]
-    assert house.done == []
-    assert receipt.status is State.COMPLETED
-
-
-@pytest.mark.parametrize("name", ["idempotency_key", "timeout_s", "feedback"])
-def test_a_model_that_sends_an_injected_parameter_is_refused(house, name):
-    @house.tool(effect=Effect.KEYED)
-    def pay(n: int, *, idempotency_key: str = INJECTED, timeout_s: float = INJECTED) -> str:
-        house.note("paid")
-        return "paid"
-
-    receipt = house.run(model_of(house, calls(("pay", {"n": 1, name: "x"})), pay).bind())
-    [[_, is_error, text, _, _]] = receipt.unwrap()
-    assert is_error
-    assert f"pay takes no argument '{name}'; it takes: n" in text
-    assert house.done == []
-
-
-def test_a_refused_call_is_recorded_once_and_replayed(house):
-    step = step_of(house)
-
-    @house.tool(effect=READ)
-    def stop() -> int:
-        if house.note("stop") == 1:
-            house.kill()
-        return 0
-
-    @house.loop
-    async def work(run) -> list:
-        found = await got(run.call_tools(box(step), calls(("nope", {}), ("step", {"n": 1}))))
-        await got(stop())
-        return [r.text for r in found]
-
-    assert house.die(work.bind()) == -9
-    assert house.run(work.bind()).unwrap() == ["there is no tool 'nope'; there are: step", "10"]
-    assert len(house.records(Refused)) == 1
-    assert house.done == ["step 1", "stop", "stop"]
-
-
-def test_a_tools_failure_is_a_result_for_the_model(house):
-    step = step_of(house)
-    [[_, is_error, text, _, failure]] = house.run(model_of(house, calls(("step", {"n": -1})), step).bind()).unwrap()
-    assert is_error
-    assert failure[0] == FailureKind.PERMANENT
-    assert text
-
-
-def test_call_ids_are_recorded_and_need_not_be_unique(house):
-    step = step_of(house)
-    wanted = [ToolCall(id="call_0", name="step", args={"n": n}) for n in (1, 2)]
-    work = model_of(house, wanted, step)
-    assert [row[3] for row in house.run(work.bind()).unwrap()] == [10, 20]
-    assert {begin.call_id for begin in house.records(Begin)} == {"call_0"}
-
-
-def test_more_than_128_calls_are_refused(house):
-    step = step_of(house)
+    async def one(n):
+        if n == 0:
+            return await got(charge())
+        await got(step(n))
+        raise ZeroDivisionError("in a branch")
 
     @house.loop
     async def work(run) -> str:
         try:
-            await got(run.call_tools(box(step), calls(*[("step", {"n": 1})] * 129)))
-        except DeclarationError as error:
-            return str(error)
-        return "accepted"
-
-    assert house.run(work.bind()).unwrap() == "run.call_tools takes at most 128 calls at once; there are 129"
-    assert house.done == []
-
-
-def test_a_method_can_be_a_models_tool(house):
-    class Desk:
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def find(self, order: str) -> str:
-            return f"{self.name}: {order}"
-
-    Desk.find = house.tool(effect=READ)(Desk.find)
-    [[_, _, text, _, _]] = house.run(model_of(house, calls(("find", {"order": "A"})), Desk("one").find).bind()).unwrap()
-    assert text == "one: A"
-
-
-def test_specs_leave_injected_and_local_parameters_out():
-    from yaoki import Local, tool
-
-    @tool(effect=Effect.KEYED)
-    def pay(order: str, cents: int = 5, *, client: Local[object] = None, idempotency_key: str = INJECTED) -> str:
-        """Pay an order."""
+            await got(run.map(house.fn(one), [0, 1], limit=1))
+        except ZeroDivisionError:
+            return "went on"
         return ""
 
-    [spec] = Toolbox(pay).specs()
-    assert spec["name"] == "pay"
-    assert spec["description"] == "Pay an order."
-    assert spec["input_schema"]["required"] == ["order"]
-    assert set(spec["input_schema"]["properties"]) == {"order", "cents"}
-    assert spec["input_schema"]["additionalProperties"] is False
+    receipt = house.run(work.bind())
+    assert len(receipt.asks) == 1
+    assert house.done == ["charge", "step 1"]
 
 
-def test_two_tools_of_one_name_are_refused():
-    from yaoki import tool
+def test_a_scope_in_a_branch_is_a_branch_of_it(house):
+    step = step_of(house)
 
-    def one(n: int) -> int:
-        return n
-
-    with pytest.raises(DeclarationError, match="two tools are named 'one'"):
-        Toolbox(tool(one), tool(one))
-    with pytest.raises(DeclarationError, match="is no tool; decorate it with @tool"):
-        Toolbox(one)  # type: ignore[arg-type]
-
-
-def test_a_step_failed_that_leaves_a_branch_function_becomes_its_failure(house):
     @house.tool(effect=READ)
+    def die() -> int:
+        if house.note("die") == 1:
+            house.kill()
+        return 1
+
+    @house.loop
+    async def work(run) -> int:
+        async def one(n):
+            with run.scope("inner"):
+                found = await got(step(n))
+            return found + await got(step(n))
+
+        found = sum(s.value for s in await got(run.map(house.fn(one), [1, 2])))
+        await got(die())
+        return found
+
+    assert house.die(work.bind()) == -9
+    assert house.run(work.bind()).unwrap() == 60
+    assert len(house.done) == 6
+
+
+def test_a_failed_step_in_a_scope_leaves_the_scope_like_any_exception(house):
+    @house.tool(effect=READ, retry=Retry.never)
     def look() -> int:
         raise refused()
 
-    async def one(n):
+    step = step_of(house)
+
+    @house.loop
+    async def work(run) -> int:
         try:
-            return await got(look())
-        except StepFailed as error:
-            raise error from None
+            with run.scope("a"):
+                await got(look())
+        except Exception:
+            return await got(step(1))
+        return 0
+
+    assert house.run(work.bind()).unwrap() == 10
+
+
+def test_the_answers_a_tool_gives_a_model_survive_a_death_in_the_middle_of_its_calls(house):
+    @house.tool(effect=READ)
+    def look(n: int) -> int:
+        house.note(f"look {n}")
+        if n == 2 and house.done.count("look 2") == 1:
+            house.kill()
+        return n
 
     @house.loop
     async def work(run) -> list:
-        return [s.failure.reason for s in await got(run.map(house.fn(one), [1, 2]))]
+        results = await got(run.call_tools(box(look), calls(*[("look", {"n": n}) for n in range(4)]), limit=1))
+        return [r.value for r in results]
 
-    receipt = house.run(work.bind())
-    assert receipt.unwrap() == ["os.ECONNREFUSED"] * 2
+    assert house.die(work.bind()) == -9
+    assert house.run(work.bind()).unwrap() == [0, 1, 2, 3]
+    assert house.done.count("look 0") == house.done.count("look 1") == 1

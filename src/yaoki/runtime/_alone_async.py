@@ -1,0 +1,66 @@
+"""An async tool outside any run. Imported with the first such tool, since `import yaoki` leaves asyncio alone."""
+
+from __future__ import annotations
+
+from asyncio import get_running_loop
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from yaoki.runtime._alone import given_of, happened_on_wire, plan_of, recover
+from yaoki.runtime._deadlines import as_coroutine, bounded, rest_within
+from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async
+
+if TYPE_CHECKING:
+    from yaoki.runtime._tool import Tool
+
+__all__ = ["call_async"]
+
+
+async def call_async(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    """Make the first attempt; only with a failure in hand is the ladder entered."""
+    try:
+        # `bounded`, written out: the success path of every call.
+        call: Any = tool.fn(*args, **kwargs)
+        if type(call) is not CoroutineType:
+            call = as_coroutine(call)
+        started_s = get_running_loop().time()
+        try:
+            first = call.send(None)
+        except StopIteration as done:
+            return done.value
+        return await rest_within(call, first, started_s, tool.timeout_s)
+    except Exception as error:  # noqa: BLE001 - classified, and raised again unless it heals
+        return await _recover(tool, args, kwargs, error)
+
+
+async def _recover(
+    tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException | None
+) -> object:
+    assert error is not None
+    ladder = recover(plan_of(tool, args, kwargs), error, SYSTEM_CLOCK.now_ms())
+    try:
+        pause = next(ladder)
+        while True:
+            await wait_async(pause.delay_s)
+            if pause.check:
+                value = await _ask_check(tool, args, kwargs)
+                if value is not None:
+                    return tool.codec.decode(value)
+                pause = ladder.send(None)
+                continue
+            try:
+                return await bounded(tool.fn(*args, **kwargs), tool.timeout_s)
+            except Exception as again:  # noqa: BLE001
+                error = again
+                pause = ladder.send(again)
+    except StopIteration:
+        raise error from error.__cause__
+    finally:
+        error = None  # its traceback holds this frame, and it may hold a socket
+
+
+async def _ask_check(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
+    """Return the value a check says happened, as JSON, or None."""
+    assert tool.check is not None
+    verdict: Any = tool.check.outside(**given_of(tool, args, kwargs))
+    return happened_on_wire(await verdict if tool.check.is_async else verdict)

@@ -1,0 +1,284 @@
+"""`redrive` from the step: a new ladder, the same key, and the gate first (SEMANTICS section 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runtime.errors import not_found, refused, reset
+from tests.runtime.house import House, box, calls, got
+from yaoki import (
+    INJECTED,
+    Budget,
+    Effect,
+    Retry,
+)
+from yaoki.records import Begin, Ended, State
+
+READ = Effect.READ_ONLY
+
+
+def tools(house: House):
+    """`step(n)` is done once; `die(n)` kills the process the first time, if told to."""
+
+    @house.tool(effect=READ)
+    def step(n: int) -> int:
+        house.note(f"step {n}")
+        return n * 10
+
+    @house.tool(effect=READ)
+    def die(n: int) -> int:
+        if house.note(f"die {n}") == 1:
+            house.kill()
+        return n
+
+    return step, die
+
+
+# --- redrive
+
+
+def test_a_redrive_starts_a_new_ladder_at_the_step_with_the_same_key(house):
+    step, _ = tools(house)
+
+    @house.tool(retry=Retry(attempts_max=2))
+    def post(x: int) -> str:
+        house.note("post")
+        if house.done.count("post") <= 2:
+            raise refused()
+        return "posted"
+
+    @house.loop
+    async def work(run) -> str:
+        await got(step(1))
+        return await got(post(1))
+
+    receipt = house.run(work.bind())
+    assert receipt.status is State.DEAD
+    assert receipt.step == "1.0//post#0"
+    assert house.redrive().status is State.PENDING
+    assert house.run(work.bind()).unwrap() == "posted"
+    assert house.done == ["step 1", "post", "post", "post"]
+    begins = [begin for begin in house.records(Begin) if begin.call.startswith("post")]
+    assert len({begin.key for begin in begins}) == 1
+    assert [begin.attempt for begin in begins] == [1, 2, 1]
+
+
+def test_what_was_spent_stays_spent_over_a_redrive(house):
+    @house.tool(effect=READ, retry=Retry(attempts_max=2))
+    def look() -> str:
+        house.note("look")
+        raise refused()
+
+    @house.loop
+    async def work(run) -> str:
+        return await got(look())
+
+    house.run(work.bind())
+    house.redrive()
+    receipt = house.run(work.bind())
+    assert receipt.spent.calls == 4
+    assert receipt.spent.retries == 2
+
+
+def test_a_completed_run_is_not_redriven(house):
+    from yaoki import AnswerRefused
+
+    @house.loop
+    async def work(run) -> int:
+        return 1
+
+    house.run(work.bind())
+    with pytest.raises(AnswerRefused, match="run r is completed: there is nothing to redrive"):
+        house.redrive()
+
+
+def test_a_settled_sibling_is_not_executed_again_after_a_redrive(house):
+    step, _ = tools(house)
+
+    @house.tool(retry=Retry.never, name="post")
+    def post(n: int) -> str:
+        if house.note("post") == 1:
+            raise refused()
+        return "posted"
+
+    @house.loop
+    async def work(run) -> list:
+        results = await got(run.call_tools(box(step), calls(*[("step", {"n": n}) for n in range(5)])))
+        return [*[r.value for r in results], await got(post(1))]
+
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == [0, 10, 20, 30, 40, "posted"]
+    assert len(house.done) == 7
+
+
+def test_an_effect_that_had_failed_in_a_doubt_of_an_earlier_process_is_decided_from_its_begin(house):
+    """The begin holds what is needed: the code's new, milder declaration does not excuse the old attempt."""
+
+    def made(effect):
+        @house.tool(effect=effect, name="post")
+        def post(x: int) -> str:
+            if house.note("post") == 1:
+                house.kill()
+            return "posted"
+
+        @house.loop(name="work")
+        async def work(run) -> str:
+            return await got(post(1))
+
+        return work
+
+    assert house.die(made(None).bind()) == -9
+    assert house.run(made(READ).bind()).status is State.WAITING
+    assert house.done == ["post"]
+
+
+def step_of(house: House):
+    @house.tool(effect=READ)
+    def step(n: int) -> int:
+        house.note(f"step {n}")
+        return n
+
+    return step
+
+
+# --- redrive meets every end
+
+
+def test_a_run_capped_by_its_turns_goes_on_after_a_redrive_with_more(house):
+    def made(turns: int):
+        step = step_of(house)
+
+        @house.loop(name="work", budget=Budget(turns=turns))
+        async def work(run) -> list[int]:
+            async for items in house.turns(run, []):
+                items.append(await got(step(len(items))))
+                if len(items) == 4:
+                    break
+            return items
+
+        return work
+
+    receipt = house.run(made(2).bind())
+    assert (receipt.status, receipt.partial) == (State.CAPPED, [0, 1])
+    house.redrive()
+    receipt = house.run(made(9).bind())
+    assert (receipt.status, receipt.value) == (State.COMPLETED, [0, 1, 2, 3])
+    assert house.done == ["step 0", "step 1", "step 2", "step 3"]
+
+
+def test_a_run_capped_by_its_calls_goes_on_after_a_redrive_with_more(house):
+    def made(count: int):
+        step = step_of(house)
+
+        @house.loop(name="work", budget=Budget(calls=count, on_empty="cap"))
+        async def work(run) -> int:
+            return sum([await got(step(n)) for n in range(4)])
+
+        return work
+
+    assert house.run(made(2).bind()).status is State.CAPPED
+    house.redrive()
+    assert house.run(made(4).bind()).unwrap() == 6
+    assert house.done == ["step 0", "step 1", "step 2", "step 3"]
+
+
+def test_a_run_that_its_own_code_ended_goes_on_after_a_redrive_with_better_code(house):
+    def made(good: bool):
+        step = step_of(house)
+
+        @house.loop(name="work")
+        async def work(run) -> int:
+            found = await got(step(1))
+            if not good:
+                raise ValueError("a bug")
+            return found
+
+        return work
+
+    assert house.run(made(good=False).bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(made(good=True).bind()).unwrap() == 1
+    assert house.done == ["step 1"]
+
+
+def test_a_run_dead_by_crashes_has_a_new_ladder_after_a_redrive(house):
+    @house.tool(effect=READ)
+    def bad() -> int:
+        if house.note("bad") <= 3:
+            house.kill()
+        return 1
+
+    @house.loop(crashes_max=3)
+    async def work(run) -> int:
+        return await got(bad())
+
+    for _ in range(3):
+        assert house.die(work.bind()) == -9
+    assert house.run(work.bind()).stopped_by == "crashes"
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == 1
+    assert len(house.done) == 4
+
+
+def test_an_effect_whose_value_was_lost_is_not_sent_again_by_a_redrive(house):
+    @house.tool
+    def send() -> int:
+        house.note("send")
+        return "no int"  # type: ignore[return-value]
+
+    @house.loop
+    async def work(run) -> int:
+        return await got(send())
+
+    house.run(work.bind())
+    house.answer("abort")
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).status is State.WAITING
+    assert house.done == ["send"]
+
+
+def test_a_redrive_after_a_failed_last_attempt_in_doubt_keeps_a_keyed_calls_key(house):
+    @house.tool(effect=Effect.KEYED, retry=Retry(attempts_max=2))
+    def pay(*, idempotency_key: str = INJECTED) -> str:
+        house.note(idempotency_key)
+        if len(house.done) <= 2:
+            raise reset()
+        return "paid"
+
+    @house.loop
+    async def work(run) -> str:
+        return await got(pay())
+
+    house.run(work.bind())
+    house.answer("abort")
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    receipt = house.run(work.bind())
+    if receipt.status is State.WAITING:
+        house.answer("not-happened")
+        receipt = house.run(work.bind())
+    assert receipt.unwrap() == "paid"
+    assert len(set(house.done)) == 1
+
+
+def test_what_is_journaled_of_an_earlier_end_stays(house):
+    @house.tool(effect=READ, retry=Retry.never)
+    def look() -> int:
+        if house.note("look") == 1:
+            raise not_found()
+        return 1
+
+    @house.loop
+    async def work(run) -> int:
+        return await got(look())
+
+    house.run(work.bind())
+    house.redrive()
+    receipt = house.run(work.bind())
+    assert receipt.unwrap() == 1
+    assert [ended.state for ended in house.records(Ended)] == ["dead", "completed"]
+    assert [m.healed for m in receipt.failures] == [True]
+    assert receipt.failure is None
+    assert receipt.step == ""
