@@ -7,7 +7,6 @@ waits and further calls, driven by a sync or an async loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -17,12 +16,24 @@ from yaoki.errors import OutsideRun
 from yaoki.policy import Ladder, Retry, decide
 from yaoki.records import Effect, Executed, Failure, strongest
 from yaoki.runtime import _context
-from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async, wait_sync
+from yaoki.runtime._waits import SYSTEM_CLOCK, wait_sync
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from yaoki.runtime._tool import Tool
 
-__all__ = ["Pause", "Plan", "call_alone", "recover"]
+__all__ = [
+    "AttemptTimeout",
+    "Pause",
+    "Plan",
+    "ask_check",
+    "call_alone",
+    "happened_on_wire",
+    "plan_of",
+    "recover",
+    "recover_sync",
+]
 
 
 class Pause(Struct, frozen=True):
@@ -61,7 +72,8 @@ def recover(plan: Plan, error: BaseException, started_ms: int) -> Generator[Paus
         if plan.on is not None and failure.kind.value in _BY_HAND:
             failure = _as_transient(failure)
         executed = strongest(executed, failure.executed)
-        same = same + 1 if failure.fingerprint == previous else 1
+        if not isinstance(error, _CheckedError):  # that one was counted before its check was asked
+            same = same + 1 if failure.fingerprint == previous else 1
         previous = failure.fingerprint
         ladder = Ladder(
             effect=plan.effect,
@@ -149,19 +161,28 @@ def call_alone(
     owner: object = None,
     meant: bool = False,
 ) -> object:
-    """Use a tool outside any run: its policy alone."""
+    """
+    Use a tool outside any run: its policy alone.
+
+    Raises:
+        TypeError: The caller sends a parameter that Yaoki fills in.
+        OutsideRun: An effect, while this process drives a run, unless it is meant.
+    """
     if not meant and tool.effect is not Effect.READ_ONLY and _context.driving():
         _refuse_outside(tool, args, kwargs)
+    injected = tool.params.injected
+    if injected:
+        if not injected.isdisjoint(kwargs):
+            tool.params.bind(args, kwargs)  # raises, as it does inside a run
+        kwargs = {**kwargs, **injected_alone(tool)}
     if owner is not None:
         args = (owner, *args)
-    if tool.params.injected:
-        kwargs = {**kwargs, **injected_alone(tool)}
-    if tool.is_async:
-        return _call_async(tool, args, kwargs)
+    if tool.call_async is not None:
+        return tool.call_async(tool, args, kwargs)
     try:
         return tool.fn(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - classified, and raised again unless it heals
-        return _recover_sync(tool, args, kwargs, error)
+        return recover_sync(tool, args, kwargs, error)
 
 
 def injected_alone(tool: Tool[Any, Any]) -> dict[str, Any]:
@@ -186,23 +207,30 @@ def _refuse_outside(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[st
     raise OutsideRun(msg)
 
 
-def _plan(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
-    own = args[1:] if tool.is_method else args
-    given = {k: v for k, v in kwargs.items() if k not in tool.params.injected}
-    effect = tool.effect_of(tool.params.bind(own, given))
+def plan_of(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan:
+    """Return what the ladder needs to know about a tool's call."""
+    effect = tool.effect_of(_given(tool, args, kwargs))
     return Plan(tool.name, effect, tool.retry, tool.timeout_s, None, tool.check is not None, tool.check_after_s)
 
 
-def _recover_sync(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> object:
-    started_ms = SYSTEM_CLOCK.now_ms()
-    ladder = recover(_plan(tool, args, kwargs), error, started_ms)
-    original: BaseException = error
+def _given(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, object]:
+    """Return the arguments by name, without a method's `self` and what was injected."""
+    own = args[1:] if tool.is_method else args
+    return tool.params.bind(own, {name: value for name, value in kwargs.items() if name not in tool.params.injected})
+
+
+def recover_sync(
+    tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException | None
+) -> object:
+    """Enter the ladder with the first attempt's exception; return a value or raise the last one."""
+    assert error is not None
+    ladder = recover(plan_of(tool, args, kwargs), error, SYSTEM_CLOCK.now_ms())
     try:
         pause = next(ladder)
         while True:
             wait_sync(pause.delay_s)
             if pause.check:
-                answer = _ask_check(tool, args, kwargs)
+                answer = happened_on_wire(ask_check(tool, args, kwargs))
                 if answer is not None:
                     return tool.codec.decode(answer)
                 pause = ladder.send(None)
@@ -210,74 +238,24 @@ def _recover_sync(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str,
             try:
                 return tool.fn(*args, **kwargs)
             except Exception as again:  # noqa: BLE001
-                original = again
+                error = again
                 pause = ladder.send(again)
     except StopIteration:
-        raise original from original.__cause__
+        raise error from error.__cause__
+    finally:
+        error = None  # its traceback holds this frame, and it may hold a socket
 
 
-def _ask_check(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
+def ask_check(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Ask a tool's check about this call; an async check answers with an awaitable."""
+    check = tool.check
+    assert check is not None
+    owner = args[0] if check.is_method else None
+    return call_alone(check, (), _given(tool, args, kwargs), owner=owner, meant=True)
+
+
+def happened_on_wire(verdict: Any) -> bytes | None:
     """Return the value a check says happened, as JSON, or None."""
     import msgspec
 
-    assert tool.check is not None
-    given = {k: v for k, v in kwargs.items() if k not in tool.params.injected}
-    verdict = call_alone(tool.check, (), tool.params.bind(args, given), meant=True)
-    return None if verdict is None else msgspec.json.encode(verdict["happened"])  # type: ignore[index]
-
-
-async def _call_async(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-    started_ms = 0
-    ladder: Generator[Pause, BaseException | None, None] | None = None
-    original: BaseException
-    while True:
-        try:
-            return await bounded(tool.fn(*args, **kwargs), tool.timeout_s)
-        except Exception as error:  # noqa: BLE001
-            original = error
-        try:
-            if ladder is None:
-                started_ms = SYSTEM_CLOCK.now_ms()
-                ladder = recover(_plan(tool, args, kwargs), original, started_ms)
-                pause = next(ladder)
-            else:
-                pause = ladder.send(original)
-            while pause.check:
-                await wait_async(pause.delay_s)
-                value = await _ask_check_async(tool, args, kwargs)
-                if value is not None:
-                    return tool.codec.decode(value)
-                pause = ladder.send(None)
-        except StopIteration:
-            raise original from original.__cause__
-        await wait_async(pause.delay_s)
-
-
-async def _ask_check_async(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
-    import msgspec
-
-    assert tool.check is not None
-    given = {k: v for k, v in kwargs.items() if k not in tool.params.injected}
-    verdict: Any = call_alone(tool.check, (), tool.params.bind(args, given), meant=True)
-    if tool.check.is_async:
-        verdict = await verdict
     return None if verdict is None else msgspec.json.encode(verdict["happened"])
-
-
-async def bounded(call: Any, timeout_s: float | None) -> object:
-    """Await an attempt for at most `timeout_s`; AttemptTimeout is ours, any other TimeoutError the tool's own."""
-    import asyncio
-
-    if timeout_s is None:
-        return await call
-    limit = asyncio.timeout(timeout_s)
-    try:
-        async with limit:
-            return await call
-    except TimeoutError as error:
-        if limit.expired():
-            raise AttemptTimeout(f"no answer within {timeout_s:g} s") from error
-        raise
-
-
-Function = Callable[..., Any]

@@ -6,7 +6,7 @@ from asyncio import get_running_loop
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from yaoki.runtime._alone import given_of, happened_on_wire, plan_of, recover
+from yaoki.runtime._alone import ask_check, happened_on_wire, plan_of, recover
 from yaoki.runtime._deadlines import as_coroutine, bounded, rest_within
 from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async
 
@@ -43,7 +43,8 @@ async def _recover(
         while True:
             await wait_async(pause.delay_s)
             if pause.check:
-                value = await _ask_check(tool, args, kwargs)
+                verdict = ask_check(tool, args, kwargs)
+                value = happened_on_wire(await verdict if tool.check_is_async else verdict)
                 if value is not None:
                     return tool.codec.decode(value)
                 pause = ladder.send(None)
@@ -57,10 +58,3 @@ async def _recover(
         raise error from error.__cause__
     finally:
         error = None  # its traceback holds this frame, and it may hold a socket
-
-
-async def _ask_check(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
-    """Return the value a check says happened, as JSON, or None."""
-    assert tool.check is not None
-    verdict: Any = tool.check.outside(**given_of(tool, args, kwargs))
-    return happened_on_wire(await verdict if tool.check.is_async else verdict)

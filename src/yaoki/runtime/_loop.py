@@ -235,7 +235,7 @@ def _tools_in(value: object) -> list[Tool[Any, Any]]:
     listed: Sequence[object] = value.tools if isinstance(value, Toolbox) else [value]
     found: list[Tool[Any, Any]] = []
     for one in listed:
-        plain = one.tool if isinstance(one, BoundTool) else one
+        plain: object = one.tool if isinstance(one, BoundTool) else one  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if isinstance(plain, Tool):
             found.append(plain)  # pyright: ignore[reportUnknownArgumentType] - its parameters do not matter here
     return found

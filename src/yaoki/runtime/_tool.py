@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from msgspec import Struct
 
@@ -141,8 +141,10 @@ class Tool(Generic[P, R]):
     @overload
     def __get__(self, instance: None, owner: type) -> Tool[P, R]: ...
     @overload
-    def __get__(self, instance: object, owner: type | None = None) -> BoundTool: ...
-    def __get__(self, instance: object | None, owner: type | None = None) -> Tool[P, R] | BoundTool:
+    def __get__(
+        self: Tool[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> BoundTool[Q, R]: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Any:
         """Bind a method's `self`: passed, never journaled, no part of the key."""
         return self if instance is None else BoundTool(self, instance)
 
@@ -229,21 +231,21 @@ class Tool(Generic[P, R]):
                 raise DeclarationError(msg)
 
 
-class BoundTool:
+class BoundTool(Generic[P, R]):
     """A method tool with its `self`."""
 
     __slots__ = ("owner", "tool")
 
-    def __init__(self, tool: Tool[Any, Any], owner: object) -> None:
+    def __init__(self, tool: Tool[Any, R], owner: object) -> None:
         self.tool = tool
         self.owner = owner
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Use the tool with its `self`."""
         here = _context.here()
         if here is None:
-            return call_alone(self.tool, args, kwargs, owner=self.owner)
-        return here.use(self.tool, args, kwargs, owner=self.owner)
+            return cast("R", call_alone(self.tool, args, kwargs, owner=self.owner))
+        return cast("R", here.use(self.tool, args, kwargs, owner=self.owner))
 
     @property
     def name(self) -> str:

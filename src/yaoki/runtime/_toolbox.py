@@ -56,8 +56,8 @@ class Toolbox:
         DeclarationError: Two tools of one name, or something that is no tool.
     """
 
-    def __init__(self, *tools: Tool[Any, Any] | BoundTool) -> None:
-        self._by_name: dict[str, Tool[Any, Any] | BoundTool] = {}
+    def __init__(self, *tools: Tool[Any, Any] | BoundTool[Any, Any]) -> None:
+        self._by_name: dict[str, Tool[Any, Any] | BoundTool[Any, Any]] = {}
         for one in tools:
             if not isinstance(cast("object", one), Tool | BoundTool):
                 msg = f"Toolbox: {one!r} is no tool; decorate it with @tool"
@@ -71,7 +71,7 @@ class Toolbox:
             self._by_name[one.name] = one
 
     @property
-    def tools(self) -> list[Tool[Any, Any] | BoundTool]:
+    def tools(self) -> list[Tool[Any, Any] | BoundTool[Any, Any]]:
         """The tools, in order."""
         return list(self._by_name.values())
 
@@ -95,7 +95,7 @@ class Toolbox:
         return tool, own, _arguments(tool, call.args)
 
 
-def _plain(one: Tool[Any, Any] | BoundTool) -> Tool[Any, Any]:
+def _plain(one: Tool[Any, Any] | BoundTool[Any, Any]) -> Tool[Any, Any]:
     return one.tool if isinstance(one, BoundTool) else one
 
 

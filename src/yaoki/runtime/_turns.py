@@ -12,6 +12,7 @@ from yaoki.codec import Codec, codec_for
 from yaoki.errors import EncodingError, StateError
 from yaoki.records import Checkpoint
 from yaoki.runtime._live import Halt
+from yaoki.runtime._sync import commit_inline, cut_branch
 
 if TYPE_CHECKING:
     from yaoki.runtime._live import Branch, Live
@@ -101,13 +102,14 @@ class TurnsCore(Generic[S]):
         self._done = self._turn
         return Checkpoint(at=live.now_ms(), turn=self._turn, state=Raw(data))
 
-    def unasked(self) -> list[str]:
-        """Return what this segment's records hold that the code did not ask for."""
-        return self._live.history.unasked(self._live.asked)
-
-    def park_for(self, keys: list[str]) -> None:
-        """The code left recorded steps out: park the run for code."""
-        park_unasked(self._live, keys, f"the end of turn {self._turn}")
+    def look_for_drift(self) -> None:
+        """Park the run for code where it left recorded steps out, or was cut by a cancel nobody can repeat."""
+        where = f"the end of turn {self._turn}"
+        keys = self._live.history.unasked(self._live.asked)
+        if keys:
+            park_unasked(self._live, keys, where)
+        if self._branch.cut:
+            cut_branch(self._live, where)
 
     def saved(self) -> None:
         """Forget what the checkpoint made history."""
@@ -214,13 +216,9 @@ class Turns(TurnsCore[S]):
                 raise StopIteration
             references = _references(self)
             with live.lock:
-                keys = self.unasked()
-                if keys:
-                    self.park_for(keys)
+                self.look_for_drift()
                 if live.halt is not None:
                     _hold_sync(self._branch)
-                from yaoki.runtime._sync import commit_inline
-
                 commit_inline(live, "", self.end(references))
                 self.saved()
             self._state = None
@@ -262,9 +260,7 @@ class AsyncTurns(TurnsCore[S]):
 
     async def _save(self, references: int) -> None:
         live = self._live
-        keys = self.unasked()
-        if keys:
-            self.park_for(keys)
+        self.look_for_drift()
         if live.halt is not None:
             from yaoki.runtime._effects import Suspend
 
