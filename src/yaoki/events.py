@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from yaoki.records import Record
+from yaoki.records import Record  # noqa: TC001 - msgspec reads the annotations, where events are decoded
 
 __all__ = ["Event", "Observer", "tell"]
 

@@ -16,6 +16,9 @@ def one(ticket: str): ...
 def two(order: str, cents: int = 5): ...
 
 
+def pair(a: str, b: str): ...
+
+
 def keyword(*, ticket: str): ...
 
 
@@ -83,6 +86,7 @@ def test_an_error_in_a_file_of_many_lines_names_the_line():
         (two, {"order": "o"}, [], {"order": "o"}),
         (two, {"order": "o", "cents": 7}, [], {"order": "o", "cents": 7}),
         (two, ["o"], ["o"], {}),
+        (two, "o", [], {"order": "o"}),
         (two, ["o", 7], ["o", 7], {}),
         (none, {}, [], {}),
         (none, [], [], {}),
@@ -97,7 +101,7 @@ def test_input_becomes_the_arguments_people_expect(fn, value, args, kwargs):
     [
         (two, {"cents": 7}, r"--input lacks order; the loop is two\(order: str, cents: int = …\)"),
         (two, {"order": "o", "cent": 7}, r"--input has cent, which two\(.*\) does not take"),
-        (two, "o", r"""--input must name the parameters of two\(.*\): \{"order": …\}"""),
+        (pair, "o", r"""--input must name the parameters of pair\(.*\): \{"a": …\}"""),
         (two, [], r"--input has 0 values"),
         (two, ["o", 1, 2], r"--input has 3 values"),
         (two, {}, r"lacks order"),

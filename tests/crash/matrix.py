@@ -151,7 +151,7 @@ def answer_truthfully(url: str, run_id: str, receipt: Receipt, world: World) -> 
 
 
 def run_to_its_end(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
-    """Run, dying at the next of `kills` (0: never) in each life, and answering what is asked, until the run is final."""
+    """Run until the end: die at the next of `kills` (0: never) in each life, and answer what is asked."""
     world = STAGE.world = World()
     store = _Store(directory)
     crashes, where = 0, []
@@ -180,11 +180,11 @@ def effects(case: Case, world: World) -> Counter:
     done = world.done()
     if case.shape not in BY_COUNT:
         return done
-    return Counter({tool: n for tool, n in Counter(tool for tool, _ in done).items()})
+    return Counter(tool for tool, _ in done)
 
 
 def check_ending(case: Case, ending: Ending, undisturbed: Ending) -> None:
-    """The same value, the same effects by key, none twice; spent what was begun, never more than the budget."""
+    """Hold the same value, the same effects by key, none twice; spent what was begun, never more than the budget."""
     receipt, world, where = ending.receipt, ending.world, ending.where
     assert receipt.status is undisturbed.receipt.status, (where, receipt.text, receipt.failure)
     done = world.done()

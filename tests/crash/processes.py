@@ -27,7 +27,7 @@ LIFE_S = 50
 
 
 def environment() -> dict[str, str]:
-    """The tests' own environment, with the tests to be found beside the package."""
+    """Return the tests' own environment, with the tests to be found beside the package."""
     paths = [os.environ.get("PYTHONPATH", ""), str(ROOT)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 

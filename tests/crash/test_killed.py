@@ -16,7 +16,8 @@ from tests.crash.world import World
 from yaoki import Runner
 from yaoki.records import Begin, Parked, Settle, State
 
-ONES_COMPARED = [name for name in SHAPES if name not in ("few_calls",)]
+# A verb sees no budget of the loop's, so what the one that runs out of calls had left is not compared here.
+ONES_COMPARED = [name for name in SHAPES if name != "few_calls"]
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])

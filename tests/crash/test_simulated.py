@@ -1,4 +1,4 @@
-"""A run interrupted at effect 1, 2, 3, … until it finishes; every shape of loop, sync and async, on simulated deaths."""
+"""A run interrupted at effect 1, 2, 3, … until it finishes: every shape of loop, both colours, simulated deaths."""
 
 from __future__ import annotations
 

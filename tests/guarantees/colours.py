@@ -65,7 +65,7 @@ class Colour:
         return loop(**policy)(self.body(body))
 
     def body(self, body):
-        """A loop's or a branch's function of a generator's steps."""
+        """Make a loop's or a branch's function of a generator's steps."""
         assert inspect.isgeneratorfunction(body)
         return _awaited(body) if self.is_async else _plain(body)
 
@@ -134,7 +134,7 @@ def url_of(store: Path) -> str:
 
 
 def records_of(store: Path, kind: type, run_id: str = RUN) -> list:
-    """A run's records of one kind, oldest first."""
+    """Return a run's records of one kind, oldest first."""
     with Runner.verbs(url_of(store)) as runner:
         return [record for _, _, record in runner.journal(run_id) if isinstance(record, kind)]
 

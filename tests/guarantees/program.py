@@ -8,7 +8,6 @@ Prints the run's receipt as JSON.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys

@@ -1,14 +1,24 @@
-"""
-G6: Every ladder ends in exactly one designed outcome; no failure is lost; no doubt ends without a question.
-"""
+"""G6: Every ladder ends in exactly one designed outcome; no failure is lost; no doubt ends without a question."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.guarantees.colours import RUN, begins, both, records_of, settles, url_of
-from yaoki import INJECTED, Effect, Feedback, ForModel, NotHappened, RetryableError, Runner, StepFailed, TerminalError
-from yaoki import Retry, Toolbox, ToolCall
+from yaoki import (
+    INJECTED,
+    Effect,
+    Feedback,
+    ForModel,
+    NotHappened,
+    Retry,
+    RetryableError,
+    Runner,
+    StepFailed,
+    TerminalError,
+    Toolbox,
+    ToolCall,
+)
 from yaoki.escalate import ask, dead_letter
 from yaoki.records import Ended, Question, State
 from yaoki.testing import no_waits

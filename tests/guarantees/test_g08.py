@@ -22,7 +22,7 @@ from yaoki.records import State
 
 
 def started(lives: Lives, gate) -> Life:
-    """A process inside a tool, where it stays until the gate is there."""
+    """Start a process and wait until it is inside a tool, where it stays until the gate is there."""
     life = lives.start(str(gate))
     until_s = time.monotonic() + 30
     while not (lives.outside.exists() and lives.world.asked("hang")):

@@ -76,7 +76,7 @@ def leaving(colour: Colour, marks):
 
 
 def main(store: str, marks: str, name: str) -> None:
-    """What the process of that test does."""
+    """Do what the process of that test does."""
     from pathlib import Path
 
     colour = Colour(is_async=name == "async")

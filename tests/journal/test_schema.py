@@ -19,7 +19,8 @@ def shape(connection: apsw.Connection) -> list[tuple[str, str]]:
 def test_the_migrations_give_the_schema():
     migrated, written = apsw.Connection(":memory:"), apsw.Connection(":memory:")
     assert _schema.migrate(migrated)
-    for statement in _schema.statements(Path(_schema.__file__).with_name("sql").joinpath("schema.sql").read_text("utf-8")):
+    schema = Path(_schema.__file__).with_name("sql") / "schema.sql"
+    for statement in _schema.statements(schema.read_text("utf-8")):
         written.execute(statement)
     assert shape(migrated) == shape(written)
     assert migrated.pragma("application_id") == written.pragma("application_id") == _schema.APPLICATION_ID

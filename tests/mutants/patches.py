@@ -69,5 +69,7 @@ def _read(path: Path) -> Mutant:
         said["removes"],
         said["caught-by"],
         file,
-        tuple(("".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after)) for before, after in hunks),
+        tuple(
+            ("".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after)) for before, after in hunks
+        ),
     )

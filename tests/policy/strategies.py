@@ -38,7 +38,7 @@ MAY_REPEAT: dict[tuple[Effect, Executed], bool] = {
     (E.AT_MOST_ONCE, X.MAYBE): False,
     (E.AT_MOST_ONCE, X.YES): False,
 }
-"""SEMANTICS section 3, as a person reads it."""
+"""`docs/guarantees.md`, "The gate", as a person reads it."""
 
 HAS_EFFECT = (E.KEYED, E.CHECKED, E.AT_MOST_ONCE)
 HEALING = (FailureKind.TRANSIENT, FailureKind.RATE_LIMITED, FailureKind.OVERLOADED)

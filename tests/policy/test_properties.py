@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.policy.strategies import (
     HAS_EFFECT,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError
 
 import pytest
 from hypothesis import given
@@ -27,7 +26,7 @@ def test_never_is_one_attempt():
 
 
 def test_a_policy_is_frozen():
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         Retry().attempts_max = 9  # type: ignore[misc]
     with pytest.raises(TypeError, match="positional"):
         Retry(3)  # type: ignore[misc]

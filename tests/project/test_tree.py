@@ -45,7 +45,7 @@ def test_the_patterns_find_what_they_are_for() -> None:
 
 
 def test_the_package_and_its_tests_are_among_the_files() -> None:
-    assert SOURCE / "records.py" in modules()
+    assert SOURCE / "clock.py" in modules()
     assert Path(__file__) in files()
 
 

@@ -31,3 +31,9 @@ def sync_house(tmp_path: Path) -> House:
 def async_house(tmp_path: Path) -> House:
     """Return the async world alone."""
     return House("async", tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare the disk: what a sync is for is tested with the journal, and here it would only take its time."""
+    monkeypatch.setattr("yaoki.journal._journal.default_sync", lambda fd: None)

@@ -1,4 +1,4 @@
-"""Budgets: counted when begun, never refunded, topped up or capped (SEMANTICS section 7)."""
+"""Budgets: counted when begun, never refunded, topped up or capped (docs/guarantees.md, "Bounds")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`call_tools`: a model's calls in parallel; its mistakes are results, never exceptions (SEMANTICS section 5)."""
+"""
+`call_tools`: a model's calls in parallel; its mistakes are results, never exceptions.
+
+The rules: docs/guarantees.md, "Identity and replay".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The runner or the loop's own code cancels: what was begun is settled, nothing repeated unknowingly (SEMANTICS 2)."""
+"""
+The runner or the loop's own code cancels: what was begun is settled, nothing repeated unknowingly.
+
+The rules: docs/guarantees.md, "Two questions about a failure".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb `cancel`, and signals that a loop swallows (SEMANTICS sections 2 and 8)."""
+"""The verb `cancel`, and signals that a loop swallows (docs/guarantees.md, "Two questions about a failure")."""
 
 from __future__ import annotations
 

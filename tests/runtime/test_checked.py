@@ -1,4 +1,4 @@
-"""CHECKED effects: the receiver is asked before anything is sent again (SEMANTICS section 3)."""
+"""CHECKED effects: the receiver is asked before anything is sent again (docs/guarantees.md, "The gate")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""An AT_MOST_ONCE effect in doubt: the question, its four answers, and what is no answer (SEMANTICS 3 and 8)."""
+"""
+An AT_MOST_ONCE effect in doubt: the question, its four answers, and what is no answer.
+
+The rules: docs/guarantees.md, "The gate" and "Keys and slots".
+"""
 
 from __future__ import annotations
 

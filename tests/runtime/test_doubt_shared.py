@@ -1,4 +1,8 @@
-"""Who shares a doubt, whom it is told, and that none ends silently (SEMANTICS sections 3 and 4)."""
+"""
+Who shares a doubt, whom it is told, and that none ends silently.
+
+The rules: docs/guarantees.md, "The gate" and "Keys and slots".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Code or input that changed: parked with a diff, or refused, before anything executes (SEMANTICS section 5)."""
+"""
+Code or input that changed: parked with a diff, or refused, before anything executes.
+
+The rules: docs/guarantees.md, "Identity and replay".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a call is made again, by its effect kind and what its failure says (SEMANTICS section 3)."""
+"""How often a call is made again, by its effect kind and what its failure says (docs/guarantees.md, "The gate")."""
 
 from __future__ import annotations
 

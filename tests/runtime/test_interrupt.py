@@ -1,4 +1,8 @@
-"""Ctrl-C and other control flow out of a tool: settled, passed through, and nothing lost (SEMANTICS section 2)."""
+"""
+Ctrl-C and other control flow out of a tool: settled, passed through, and nothing lost.
+
+The rules: docs/guarantees.md, "Two questions about a failure".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls are one action, and the key each action carries (SEMANTICS section 4)."""
+"""Which calls are one action, and the key each action carries (docs/guarantees.md, "Keys and slots")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`map` and `scope`: branches with names of their own, and what each outcome becomes (SEMANTICS section 5)."""
+"""
+`map` and `scope`: branches with names of their own, and what each outcome becomes.
+
+The rules: docs/guarantees.md, "Identity and replay".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools called from where their run cannot follow (SEMANTICS section 5)."""
+"""Tools called from where their run cannot follow (docs/guarantees.md, "Identity and replay")."""
 
 from __future__ import annotations
 

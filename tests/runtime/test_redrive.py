@@ -1,4 +1,4 @@
-"""`redrive` from the step: a new ladder, the same key, and the gate first (SEMANTICS section 8)."""
+"""`redrive` from the step: a new ladder, the same key, and the gate first (docs/guarantees.md, "The gate")."""
 
 from __future__ import annotations
 

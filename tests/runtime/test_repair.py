@@ -1,4 +1,8 @@
-"""Outputs that are judged: rejected, asked for again with the error, and when that ends (SEMANTICS 7 and 9)."""
+"""
+Outputs that are judged: rejected, asked for again with the error, and when that ends.
+
+The rules: docs/guarantees.md, "The decision".
+"""
 
 from __future__ import annotations
 

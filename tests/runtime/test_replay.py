@@ -1,4 +1,4 @@
-"""What settled is never executed again (SEMANTICS section 5)."""
+"""What settled is never executed again (docs/guarantees.md, "Identity and replay")."""
 
 from __future__ import annotations
 

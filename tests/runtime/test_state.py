@@ -1,4 +1,4 @@
-"""What a state may be, and the misuse of `run.turns` that is refused (SEMANTICS section 5)."""
+"""What a state may be, and the misuse of `run.turns` that is refused (docs/guarantees.md, "Identity and replay")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`run.timeout`: the same TimeoutError at the same point, live and on replay (SEMANTICS section 2)."""
+"""
+`run.timeout`: the same TimeoutError at the same point, live and on replay.
+
+The rules: docs/guarantees.md, "Two questions about a failure".
+"""
 
 from __future__ import annotations
 
@@ -102,6 +106,34 @@ def test_a_timeout_around_a_bare_sleep_fires_on_replay_too(house):
     receipt = house.run(work.bind())
     assert receipt.unwrap() == ["timeout"]
     assert house.done == ["die", "die"]
+
+
+def test_a_sleep_cut_by_a_timeout_is_cut_on_replay_although_an_equal_step_follows(house):
+    """The step after the block has the name that the one inside it would have had."""
+    step = step_of(house)
+
+    @house.tool(effect=READ)
+    def die() -> int:
+        if house.note("die") == 1:
+            house.kill()
+        return 1
+
+    @house.loop
+    async def work(run) -> list:
+        found = []
+        try:
+            async with house.timeout(run, 2):
+                await got(run.sleep(3))
+                found.append(await got(step(1)))
+        except TimeoutError:
+            found.append("timeout")
+        found.append(await got(step(2)))
+        await got(die())
+        return found
+
+    assert house.die(work.bind()) == -9
+    house.later(30)
+    assert house.run(work.bind()).unwrap() == ["timeout", 2]
 
 
 def test_a_timeout_around_a_long_sleep_fires_although_the_run_leaves_memory(house):

@@ -1,4 +1,4 @@
-"""`run.turns`: what is saved, and where a resume starts (SEMANTICS section 5)."""
+"""`run.turns`: what is saved, and where a resume starts (docs/guarantees.md, "Identity and replay")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a loop sees is decode(encode(value)), the first time too; what cannot be carried is refused (SEMANTICS 5)."""
+"""
+What a loop sees is decode(encode(value)), the first time too; what cannot be carried is refused.
+
+The rules: docs/guarantees.md, "Identity and replay".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who waits, for whom, for how long, and what the others do meanwhile (SEMANTICS section 7)."""
+"""Who waits, for whom, for how long, and what the others do meanwhile (docs/guarantees.md, "Bounds")."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import apsw
 
@@ -28,7 +29,7 @@ class Asked:
 
     down = False
     deadly = False
-    calls: list[str] = []
+    calls: ClassVar[list[str]] = []
 
 
 def outside(name: str) -> str:
@@ -89,7 +90,7 @@ def turning(run: Run) -> int:
 
 @loop
 def endless(run: Run) -> int:
-    """Turns that a cancel or a death ends; without either, the fourth does."""
+    """Take turns that a cancel or a death ends; without either, the fourth does."""
     for lines in run.turns(["start"]):
         lines.append(look(f"turn {len(lines)}"))
         if len(lines) == 4:
@@ -171,7 +172,7 @@ def make(path: Path) -> None:
 
 
 def _drift(url: str) -> None:
-    """A run whose code has changed since its first step."""
+    """Leave a run whose code has changed since its first step."""
     original = try_hard.fn
     try_hard.fn = _interrupted
     try:
@@ -192,7 +193,7 @@ def _interrupted(what: str) -> str:
 
 
 def _die(url: str) -> None:
-    """A run left `running` by a process that was killed in its first step."""
+    """Leave a run `running`: its process is killed in its first step."""
     pid = os.fork()
     if not pid:
         Asked.deadly = True

@@ -1,17 +1,21 @@
 """
 Failures understood: can it heal, did the action happen, who is failing, when to come back.
 
-    classify(error)              -> Failure
-    is_control_flow(error)       -> pass it through instead
-    register(Rule(name=…, judge=…))   rules of your own, asked first
+    classify(error)                            -> Failure
+    classify.is_control_flow(error)            -> pass it through instead
+    classify.register(Rule(name=…, judge=…))   rules of your own, asked first
 
 One file per family of errors, no library imported: an error is known by its class's name along the MRO, its
-numbers and codes. SEMANTICS section 2 is the contract.
+numbers and codes. The contract is `docs/guarantees.md`, "Two questions about a failure".
 """
 
 from __future__ import annotations
 
-from yaoki.classify._classify import attempt_timed_out, classify, process_died
+from typing import Final
+
+from yaoki import records as _records
+from yaoki.classify import _classify, _control, _evidence, _later, _redact, _rule
+from yaoki.classify._classify import attempt_timed_out, process_died
 from yaoki.classify._control import is_control_flow
 from yaoki.classify._evidence import Evidence
 from yaoki.classify._later import later
@@ -35,3 +39,35 @@ __all__ = [
     "redact",
     "register",
 ]
+
+
+class _Classify:
+    """
+    The function, carrying the rest of this module.
+
+    `yaoki.classify` names both the function and the module; whichever is meant, `classify(error)`,
+    `classify.register` and `from yaoki.classify import register` are what they seem.
+    """
+
+    __slots__ = ()
+
+    Evidence = _evidence.Evidence
+    Executed = _records.Executed
+    Failure = _records.Failure
+    FailureKind = _records.FailureKind
+    Rule = _rule.Rule
+    Scope = _records.Scope
+    attempt_timed_out = staticmethod(_classify.attempt_timed_out)
+    classify = staticmethod(_classify.classify)
+    fingerprint = staticmethod(_redact.fingerprint)
+    is_control_flow = staticmethod(_control.is_control_flow)
+    later = staticmethod(_later.later)
+    process_died = staticmethod(_classify.process_died)
+    redact = staticmethod(_redact.redact)
+    register = staticmethod(_rule.register)
+
+    def __call__(self, error_or_response: object, *, now_ms: int | None = None) -> Failure:
+        return _classify.classify(error_or_response, now_ms=now_ms)
+
+
+classify: Final = _Classify()

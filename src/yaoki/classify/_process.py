@@ -9,7 +9,6 @@ and act upon: `semantic`. A process that ran may have acted, whatever it said.
 from __future__ import annotations
 
 import re
-import signal
 from typing import TYPE_CHECKING, Final
 
 from yaoki.classify._patterns import pattern
@@ -43,6 +42,8 @@ def failure_of_exit(status: int) -> Failure:
     """Return the failure of an exit status; negative is a signal, as subprocess writes it."""
     if status < 0 or _BY_SIGNAL < status <= _BY_SIGNAL + _SIGNAL_MAX:
         number = -status if status < 0 else status - _BY_SIGNAL
+        import signal  # whoever met an exit status has loaded it, with subprocess or asyncio
+
         try:
             name = signal.Signals(number).name
         except ValueError:

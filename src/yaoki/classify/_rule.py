@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ORDER", "Rule", "register", "registered"]
 
 ORDER: Final = ("user", "body", "code", "class", "status", "message")
-"""Where a rule stands; SEMANTICS section 2, "Order of evidence"."""
+"""Where a rule stands; whoever knows most is asked first."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ def arguments_of(signature: Signature, value: object, loop: str) -> tuple[list[o
     Return positional and keyword arguments for a loop from its JSON input.
 
     An object whose keys are parameter names is keyword arguments. Otherwise a loop of one parameter takes
-    the value as it is, and a loop of several takes an array in order.
+    the value as it is, and a loop of several takes an array in order, or one plain value if it needs only one.
 
     Raises:
         CommandError: It fits neither way, or a parameter without a default is left out.
@@ -44,6 +44,8 @@ def arguments_of(signature: Signature, value: object, loop: str) -> tuple[list[o
         raise CommandError("input.mismatch", f"--input has {len(items)} values, and {takes} does not take that many")
     if isinstance(value, dict):
         return _unnamed(cast("dict[str, object]", value), names, required, takes)
+    if len(required) == 1:
+        return [], {required[0]: value}
     if not names:
         raise CommandError("input.mismatch", f"{takes} takes no input; leave --input out")
     raise CommandError("input.mismatch", f'--input must name the parameters of {takes}: {{"{names[0]}": …}}')

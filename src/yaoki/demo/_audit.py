@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yaoki.demo._cases import CASES, EFFECT_TOOLS, Case, effects_of, same
-from yaoki.demo._plan import Kill, Plan
+from yaoki.demo._plan import Kill, Plan  # noqa: TC001 - msgspec reads the annotations of what it decodes
 from yaoki.demo._steps import read_steps
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from yaoki.demo._cases import CASES, orders
-from yaoki.demo._plan import Kill
+from yaoki.demo._plan import Kill  # noqa: TC001 - msgspec reads the annotations of what it decodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

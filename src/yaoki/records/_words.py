@@ -24,7 +24,7 @@ ABSENT = Raw()
 
 
 class Effect(StrEnum):
-    """How safe a tool is to repeat; SEMANTICS section 3 in `docs/guarantees.md` has the whole table."""
+    """How safe a tool is to repeat; `docs/guarantees.md`, "The gate", has the whole table."""
 
     READ_ONLY = "read_only"
     """Changes nothing; repeated freely."""

@@ -177,10 +177,8 @@ def call_alone(
         kwargs = {**kwargs, **injected_alone(tool)}
     if owner is not None:
         args = (owner, *args)
-    if tool.call_async is not None:
-        return tool.call_async(tool, args, kwargs)
     try:
-        return tool.fn(*args, **kwargs)
+        return tool.alone(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - classified, and raised again unless it heals
         return recover_sync(tool, args, kwargs, error)
 

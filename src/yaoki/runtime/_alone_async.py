@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from asyncio import get_running_loop
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -11,26 +12,33 @@ from yaoki.runtime._deadlines import as_coroutine, bounded, rest_within
 from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from yaoki.runtime._tool import Tool
 
-__all__ = ["call_async"]
+__all__ = ["async_alone"]
 
 
-async def call_async(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-    """Make the first attempt; only with a failure in hand is the ladder entered."""
-    try:
-        # `bounded`, written out: the success path of every call.
-        call: Any = tool.fn(*args, **kwargs)
-        if type(call) is not CoroutineType:
-            call = as_coroutine(call)
-        started_s = get_running_loop().time()
+def async_alone(tool: Tool[Any, Any]) -> Callable[..., Coroutine[Any, Any, object]]:
+    """Return the tool's function, bounded and retried; only with a failure in hand is the ladder entered."""
+    fn: Callable[..., Any] = tool.fn
+
+    async def call(*args: Any, **kwargs: Any) -> object:
         try:
-            first = call.send(None)
-        except StopIteration as done:
-            return done.value
-        return await rest_within(call, first, started_s, tool.timeout_s)
-    except Exception as error:  # noqa: BLE001 - classified, and raised again unless it heals
-        return await _recover(tool, args, kwargs, error)
+            # `bounded`, written out: this is the success path of every call.
+            attempt = fn(*args, **kwargs)
+            if type(attempt) is not CoroutineType:
+                attempt = as_coroutine(attempt)
+            started_s = get_running_loop().time()
+            try:
+                first = attempt.send(None)
+            except StopIteration as done:
+                return done.value
+            return await rest_within(attempt, first, started_s, tool.timeout_s)
+        except Exception as error:  # noqa: BLE001 - classified, and raised again unless it heals
+            return await _recover(tool, args, kwargs, error)
+
+    return call
 
 
 async def _recover(
@@ -44,7 +52,7 @@ async def _recover(
             await wait_async(pause.delay_s)
             if pause.check:
                 verdict = ask_check(tool, args, kwargs)
-                value = happened_on_wire(await verdict if tool.check_is_async else verdict)
+                value = happened_on_wire(await verdict if inspect.isawaitable(verdict) else verdict)
                 if value is not None:
                     return tool.codec.decode(value)
                 pause = ladder.send(None)

@@ -9,7 +9,8 @@ from yaoki.classify import is_control_flow
 from yaoki.errors import Fenced, JournalError, Passing
 from yaoki.records import Cause
 from yaoki.runtime import _context
-from yaoki.runtime._alone import AttemptTimeout, bounded
+from yaoki.runtime._alone import AttemptTimeout
+from yaoki.runtime._deadlines import bounded
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import ladder

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from yaoki.policy import Retry
 from yaoki.records import Effect
 from yaoki.runtime._alone import Pause, Plan, recover
+from yaoki.runtime._resumed import resumed
 from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async, wait_sync
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ def _wrap(fn: Callable[..., Any], policy: Retry, on: On | None) -> Callable[...,
         wrapped = _wrap_async(fn, plan)
     elif inspect.isgeneratorfunction(fn):
         wrapped = _wrap_generator(fn, plan)
+    elif inspect.isasyncgenfunction(fn):
+        wrapped = _wrap_async_generator(fn, plan)
     else:
         wrapped = _wrap_sync(fn, plan)
     return functools.update_wrapper(wrapped, fn)
@@ -120,12 +123,13 @@ def _wrap_sync(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         try:
             return fn(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - raised again unless it heals
-            return _again(lambda: fn(*args, **kwargs), plan, error)
+            return _again(functools.partial(fn, *args, **kwargs), plan, error)
 
     return call
 
 
-def _again(call: Callable[[], Any], plan: Plan, error: BaseException) -> Any:
+def _again(call: Callable[[], Any], plan: Plan, error: BaseException | None) -> Any:
+    assert error is not None
     ladder = recover(plan, error, SYSTEM_CLOCK.now_ms())
     try:
         pause = next(ladder)
@@ -138,6 +142,8 @@ def _again(call: Callable[[], Any], plan: Plan, error: BaseException) -> Any:
                 pause = ladder.send(again)
     except StopIteration:
         raise error from error.__cause__
+    finally:
+        error = None  # its traceback holds this frame, and it may hold a socket
 
 
 def _wrap_async(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -145,12 +151,13 @@ def _wrap_async(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         try:
             return await fn(*args, **kwargs)
         except Exception as error:  # noqa: BLE001
-            return await _again_async(lambda: fn(*args, **kwargs), plan, error)
+            return await _again_async(functools.partial(fn, *args, **kwargs), plan, error)
 
     return call
 
 
-async def _again_async(call: Callable[[], Any], plan: Plan, error: BaseException) -> Any:
+async def _again_async(call: Callable[[], Any], plan: Plan, error: BaseException | None) -> Any:
+    assert error is not None
     ladder = recover(plan, error, SYSTEM_CLOCK.now_ms())
     try:
         pause = next(ladder)
@@ -163,6 +170,8 @@ async def _again_async(call: Callable[[], Any], plan: Plan, error: BaseException
                 pause = ladder.send(again)
     except StopIteration:
         raise error from error.__cause__
+    finally:
+        error = None  # its traceback holds this frame, and it may hold a socket
 
 
 def _wrap_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -180,8 +189,38 @@ def _wrap_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
             items, item = _again(first, plan, error)
         if items is None:
             return item
-        yield item
-        return (yield from cast("Generator[Any, Any, Any]", items))
+        return (yield from resumed(items, item))
+
+    return call
+
+
+def _wrap_async_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        async def first() -> tuple[Any, Any]:
+            items = fn(*args, **kwargs)
+            try:
+                return items, await anext(items)
+            except StopAsyncIteration:
+                return None, None
+
+        try:
+            items, item = await first()
+        except Exception as error:  # noqa: BLE001
+            items, item = await _again_async(first, plan, error)
+        while items is not None:
+            try:
+                sent = yield item
+            except GeneratorExit:
+                await items.aclose()
+                raise
+            except BaseException as error:  # noqa: BLE001 - thrown on
+                step = items.athrow(error)
+            else:
+                step = items.asend(sent)
+            try:
+                item = await step
+            except StopAsyncIteration:
+                return
 
     return call
 

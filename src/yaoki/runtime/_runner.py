@@ -70,6 +70,10 @@ class Base:
 
     def _open(self) -> None:
         if self._journal is None:
+            # Loaded before anything runs: a loop's failure is logged even when no file can be opened any more.
+            import logging  # noqa: F401
+            import traceback  # noqa: F401
+
             from yaoki.journal import Journal
 
             self._journal = Journal.open(

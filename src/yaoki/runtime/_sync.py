@@ -176,23 +176,23 @@ class SyncDriver:
         return call_plainly(call)
 
     def _wait(self, wait: Wait, branch: Branch) -> None:
-        """Sleep in slices, looking for posts; a long wait parks instead."""
+        """Sleep in slices, looking for posts; a long wait parks instead, and a `run.timeout` may end it."""
         live = self.live
-        while not skipping():
-            left_s = (wait.until_ms - live.now_ms()) / 1000
-            if left_s <= 0 or live.halt is not None:
+        ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=wait.until_ms)
+        until_ms = min(wait.until_ms, ends_ms)
+        while not skipping() and live.halt is None:
+            left_s = (until_ms - live.now_ms()) / 1000
+            if left_s <= 0:
+                if ends_ms < wait.until_ms:
+                    raise_if_timed_out(branch, "")
                 return
             if left_s > live.limits.park_after_s:
-                self._suspend(Suspend("time", until_ms=wait.until_ms, text=wait.reason), branch)
-            limit_s = least_left_s(branch)
-            slice_s = min(left_s, POLL_S) if limit_s is None else min(left_s, POLL_S, limit_s)
+                self._suspend(Suspend("time", until_ms=until_ms, text=wait.reason), branch)
             live.lock.release()
             try:
-                live.clock.sleep(slice_s)
+                live.clock.sleep(min(left_s, POLL_S))
             finally:
                 live.lock.acquire()
-            if limit_s is not None:
-                raise_if_timed_out(branch, "")
             if live.journal.changed():
                 poll_posts(live)
 

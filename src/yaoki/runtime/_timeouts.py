@@ -69,7 +69,11 @@ class SyncTimeout(_Timeout):
     def __enter__(self) -> None:
         """Start, or take up, the bound."""
         with self.live.lock:
-            self._recorded = self._start() is not None
+            recorded = self._start()
+            if recorded is not None:
+                assert isinstance(recorded[1], Fired)
+                self._recorded = True
+                self.until_ms = min(self.until_ms, recorded[1].at)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

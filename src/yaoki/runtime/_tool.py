@@ -14,7 +14,7 @@ from yaoki.errors import DeclarationError, EncodingError
 from yaoki.policy import Retry, Rung, ladder_of
 from yaoki.records import Effect
 from yaoki.runtime import _context
-from yaoki.runtime._alone import call_alone
+from yaoki.runtime._alone import call_alone, recover_sync
 from yaoki.runtime._signature import Parameters, hints_of
 
 __all__ = ["BoundTool", "Feedback", "ForModel", "Happened", "NotHappened", "Tool", "tool"]
@@ -67,6 +67,8 @@ class ForModel(Struct, frozen=True, kw_only=True):
 
 
 _REPAIRS_MOST = 100
+_here = _context.here
+_driving = _context.driving
 Check: TypeAlias = Callable[..., Any]
 EffectLike: TypeAlias = Effect | Callable[..., Effect]
 ScopeLike: TypeAlias = str | Callable[..., str]
@@ -100,8 +102,12 @@ class Tool(Generic[P, R]):
         self.name: str = name or str(getattr(fn, "__name__", "tool"))
         _refuse_shapes(fn, self.name)
         self.is_async = inspect.iscoroutinefunction(fn)
+        self.alone: Callable[P, R] = _async_alone(self) if self.is_async else fn
+        """The function as it is called outside a run: an async one is bounded and retried in there."""
         self.is_method = _looks_like_method(fn) if skip is None else False
         self.params = Parameters(fn, self.name, skip=int(self.is_method) if skip is None else skip)
+        self._plain: Callable[P, R] | None = None if self.params.injected else self.alone
+        self._plain_read = self._plain if effect is Effect.READ_ONLY else None
         self.effect = effect
         self.undeclared = effect is None and check is None
         self.key_of = key
@@ -129,10 +135,19 @@ class Tool(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Use the tool: a step inside a run, its policy alone outside one."""
-        here = _context.here()
-        if here is None:
-            return cast("R", call_alone(self, args, kwargs))
-        return cast("R", here.use(self, args, kwargs))
+        here = _here()
+        if here is not None:
+            return here.use(self, args, kwargs)  # type: ignore[return-value]
+        # What `call_alone` does, written out: this is the success path of every call.
+        plain = self._plain_read
+        if plain is None and not _driving():
+            plain = self._plain
+        if plain is not None:
+            try:
+                return plain(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - classified, and raised again unless it heals
+                return recover_sync(self, args, kwargs, error)  # type: ignore[return-value]
+        return call_alone(self, args, kwargs)  # type: ignore[return-value]
 
     def outside(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Use the tool without a run, and say that this is meant: its policy alone, nothing is journaled."""
@@ -385,6 +400,13 @@ def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> objec
         "it must return Happened(value) or NotHappened()"
     )
     raise TypeError(msg)
+
+
+def _async_alone(tool: Tool[P, R]) -> Callable[P, R]:
+    """Import what an async tool needs, with the first of them: `import yaoki` leaves asyncio alone."""
+    from yaoki.runtime._alone_async import async_alone
+
+    return cast("Callable[P, R]", async_alone(tool))
 
 
 def _looks_like_method(fn: Callable[..., object]) -> bool:

@@ -26,7 +26,7 @@ class NoWaits:
 
     def __enter__(self) -> None:
         """Skip from here on."""
-        self._before.append(set_skipping(True))  # noqa: FBT003 - a switch
+        self._before.append(set_skipping(True))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -59,7 +59,7 @@ def no_waits() -> NoWaits: ...
 def no_waits(fn: Callable[P, R], /) -> Callable[P, R]: ...
 def no_waits(fn: Callable[P, R] | None = None, /) -> NoWaits | Callable[P, R]:
     """
-    Skip all waits of this process: `with no_waits():`, or `@no_waits` on a test.
+    Skip all waits of this process, for a block or, as `@no_waits`, for a test.
 
     Backoff, a server's hint, the pause before a check and `run.sleep` end at once, in `@retry`, in tools and in
     runs; a run that would go to `sleeping` goes on. Nothing else changes: what was decided is journaled and
