@@ -29,7 +29,7 @@ def test_the_function_is_called_by_every_name_it_has() -> None:
 
 
 def test_the_function_keeps_its_signature() -> None:
-    assert inspect.signature(classify) == inspect.signature(judged.classify)
+    assert inspect.signature(classify, eval_str=True) == inspect.signature(judged.classify, eval_str=True)
 
 
 def test_a_rule_registered_through_the_function_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:

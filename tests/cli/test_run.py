@@ -9,6 +9,17 @@ import pytest
 
 from tests.cli.command import Place, alive, until
 
+PLAIN = """\
+import sys
+
+from yaoki import Run, loop
+
+
+@loop
+def loaded(run: Run) -> list[str]:
+    return sorted({"typer", "rich", "click", "asyncio", "yaoki.cli._app", "yaoki.cli._out"} & set(sys.modules))
+"""
+
 
 @pytest.fixture
 def place(tmp_path):
@@ -276,8 +287,9 @@ def test_a_loop_that_ends_its_process_is_not_started_again_and_again(place):
 def test_a_folder_full_of_misleading_names_does_not_mislead_the_worker(place):
     for name in ("signal", "select", "json", "typing", "yaoki"):
         place.write(f"{name}.py", "raise RuntimeError('not me')")
+    place.write("plain.py", PLAIN)
     process = subprocess.run(
-        [sys.executable, "-P", "-m", "yaoki", "run", "agents.py:done", "--json"],
+        [sys.executable, "-P", "-m", "yaoki", "run", "plain.py:loaded", "--json"],
         cwd=place.folder,
         env=place.env,
         capture_output=True,
@@ -324,5 +336,6 @@ def test_a_refused_command_leaves_no_store_behind(place):
 
 
 def test_a_worker_loads_nothing_of_the_command_it_does_not_need(place):
-    said = place.type("run", "agents.py:loaded", "--json")
+    place.write("plain.py", PLAIN)
+    said = place.type("run", "plain.py:loaded", "--json")
     assert said.json["value"] == []

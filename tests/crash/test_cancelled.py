@@ -133,6 +133,18 @@ def test_after_ctrl_c_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
     at_every_point(case, tmp_path, ctrl_c, stride=17)
 
 
+@pytest.mark.parametrize("shape", ["fan", "turns"])
+@pytest.mark.parametrize("where", ["before append_batch", "after append_batch"])
+def test_ctrl_c_around_a_shared_transaction_leaves_no_record_without_its_begin(shape, where, tmp_path):
+    """What several branches wrote in one tick is in the store together, or not at all; and nothing builds on it."""
+    case = Case(shape, is_async=True)
+    expected = run_to_its_end(case, tmp_path / "undisturbed", iter(()))
+    for point, reached in enumerate(expected.trail, 1):
+        if reached == where:
+            directory = tmp_path / f"at-{point}"
+            check_ending(case, run_disturbed(case, directory, ctrl_c(point, directory)), expected)
+
+
 @pytest.mark.parametrize("case", ASYNC, ids=str)
 def test_after_its_runner_was_cancelled_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
     at_every_point(case, tmp_path, lambda point, _: Disturbed(point), stride=11, cancelling=True)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.journal.store import StillClock, begun, edit, kill, note, open_at, photo, start, texts, url_of, wait_said
 from yaoki.errors import JournalError, StoreCorrupt, StoreRefused
-from yaoki.journal import Journal, _connect
+from yaoki.journal import Journal, _connect, _place
 from yaoki.journal._place import default_fs_type, path_of
 
 
@@ -134,22 +134,20 @@ def test_a_local_file_system_is_taken_by_the_type_the_kernel_gives(tmp_path):
     assert default_fs_type(str(tmp_path)) not in {"", "proc"}
 
 
-def test_the_file_system_is_that_of_the_innermost_mount(monkeypatch):
+def test_the_file_system_is_that_of_the_innermost_mount(tmp_path, monkeypatch):
     table = (
         "22 1 8:1 / / rw shared:1 - ext4 /dev/root rw\n"
         "31 22 0:40 / /mnt/a\\040b rw - nfs4 host:/x rw\n"
         "32 22 0:41 / /mnt rw - tmpfs none rw\n"
     )
-    monkeypatch.setattr(Path, "read_text", lambda *_: table)
+    (tmp_path / "mountinfo").write_text(table)
+    monkeypatch.setattr(_place, "_MOUNTS", str(tmp_path / "mountinfo"))
     asked = {name: default_fs_type(name) for name in ("/mnt/a b/c", "/mnt/a b", "/mnt/a", "/mntx", "/")}
     assert asked == {"/mnt/a b/c": "nfs4", "/mnt/a b": "nfs4", "/mnt/a": "tmpfs", "/mntx": "ext4", "/": "ext4"}
 
 
-def test_where_the_kernel_gives_no_table_the_place_is_taken(monkeypatch):
-    def absent(*_):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "read_text", absent)
+def test_where_the_kernel_gives_no_table_the_place_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(_place, "_MOUNTS", str(tmp_path / "absent"))
     assert default_fs_type("/") == ""
 
 
@@ -315,7 +313,7 @@ def test_a_store_that_another_process_creates_while_we_look_at_it_is_ours(tmp_pa
 def test_an_older_store_is_brought_forward_in_place(tmp_path, monkeypatch):
     path = tmp_path / "s.db"
     open_at(path).close()
-    from yaoki.journal import _place, _schema
+    from yaoki.journal import _schema
 
     later = [*_schema.migrations(), (2, "alter table run add column colour text not null default '';\n")]
     for module in (_schema, _place):

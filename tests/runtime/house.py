@@ -56,6 +56,7 @@ class House:
         self.clock: Any = SystemClock() if real_time else FakeClock()
         self.url = f"sqlite:///{path / 'store.db'}"
         self._log = path / "effects.log"
+        self._pid = os.getpid()
 
     @property
     def is_async(self) -> bool:
@@ -167,9 +168,9 @@ class House:
         _, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status)
 
-    @staticmethod
-    def kill() -> None:
-        """Die here and now, as `kill -9` does it."""
+    def kill(self) -> None:
+        """Die here and now, as `kill -9` does it; only in the process that `die` started."""
+        assert os.getpid() != self._pid, "the test itself would be killed: this was to happen once, in the child"
         os.kill(os.getpid(), signal.SIGKILL)
 
     # --- from outside

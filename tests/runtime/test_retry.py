@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import gc
 import inspect
+import weakref
 
 import httpx
 import pytest
@@ -21,6 +25,7 @@ from yaoki import (
     retry,
     tool,
 )
+from yaoki.policy import Ladder, decide
 from yaoki.runtime import _waits
 
 READ = Effect.READ_ONLY
@@ -279,6 +284,99 @@ def test_an_async_generator_is_repeated_before_its_first_item_and_not_after():
     assert len(calls) == 4
 
 
+def test_what_is_sent_to_thrown_into_and_closed_in_a_generator_reaches_it_at_every_item():
+    seen: list[object] = []
+
+    @retry
+    def stream(fail: list[BaseException]):
+        if fail:
+            raise fail.pop()
+        try:
+            for i in range(9):
+                try:
+                    seen.append((yield i))
+                except KeyError as error:
+                    seen.append(type(error))
+        finally:
+            seen.append("closed")
+        return "all"
+
+    items = stream([reset()])
+    assert next(items) == 0
+    assert items.throw(KeyError()) == 1
+    assert items.send("a") == 2
+    assert next(items) == 3
+    assert items.throw(KeyError()) == 4
+    assert items.send("b") == 5
+    with pytest.raises(ValueError, match="not caught in there"):
+        items.throw(ValueError("not caught in there"))
+    assert seen == [KeyError, "a", None, KeyError, "b", "closed"]
+
+
+@pytest.mark.parametrize("how", ["send", "throw"])
+def test_a_generator_that_ends_at_what_was_sent_or_thrown_returns_its_value(how):
+    @retry
+    def stream():
+        with contextlib.suppress(KeyError):
+            yield 1
+        return 7
+
+    items = stream()
+    next(items)
+    with pytest.raises(StopIteration) as caught:
+        items.send("x") if how == "send" else items.throw(KeyError())
+    assert caught.value.value == 7
+
+
+def test_a_decorated_async_generator_is_still_one():
+    @retry
+    async def stream():
+        yield 1
+
+    assert inspect.isasyncgenfunction(stream)
+
+
+def test_an_empty_async_generator_passes():
+    @retry
+    async def stream():
+        if False:
+            yield
+
+    async def collect() -> list[object]:
+        return [item async for item in stream()]
+
+    assert asyncio.run(collect()) == []
+
+
+def test_an_async_generators_asend_athrow_and_aclose_reach_it_at_every_item():
+    seen: list[object] = []
+
+    @retry
+    async def stream(fail: list[BaseException]):
+        if fail:
+            raise fail.pop()
+        try:
+            for i in range(9):
+                try:
+                    seen.append((yield i))
+                except KeyError as error:
+                    seen.append(type(error))
+        finally:
+            await asyncio.sleep(0)
+            seen.append("closed")
+
+    async def main() -> None:
+        items = stream([reset()])
+        assert await anext(items) == 0
+        assert await items.athrow(KeyError()) == 1
+        assert await items.asend("a") == 2
+        assert await anext(items) == 3
+        await items.aclose()
+        assert seen == [KeyError, "a", None, "closed"]
+
+    asyncio.run(main())
+
+
 # --- attempts
 
 
@@ -473,6 +571,80 @@ def test_an_injected_parameter_sent_by_the_caller_is_refused_alone_too():
 
     with pytest.raises(TypeError, match="fills in 'idempotency_key' itself"):
         send(1, idempotency_key="mine")
+
+
+def test_an_async_tool_refuses_a_sent_injected_parameter_at_the_call():
+    @tool(effect=READ)
+    async def look(*, timeout_s: float = INJECTED, **more: object) -> float:
+        return timeout_s
+
+    with pytest.raises(TypeError, match="fills in 'timeout_s' itself"):
+        look(timeout_s=3)
+
+
+def test_a_doubt_whose_check_says_not_happened_counts_once_as_the_same_error(kind, monkeypatch):
+    """A check's answer is no second failure."""
+    decided: list[tuple[int, int, str]] = []
+
+    def noting(failure: object, ladder: Ladder, **more: object) -> object:
+        decision = decide(failure, ladder, **more)
+        decided.append((ladder.attempts, ladder.same_error, decision.do))
+        return decision
+
+    monkeypatch.setattr("yaoki.runtime._alone.decide", noting)
+
+    def absent(x: int) -> Happened[int] | NotHappened:
+        return NotHappened()
+
+    async def aabsent(x: int) -> Happened[int] | NotHappened:
+        return NotHappened()
+
+    assert alone(kind, Flaky(reset(), reset()), check=absent if kind == "sync" else aabsent)[0] == 42
+    assert decided == [(1, 1, "check"), (1, 1, "retry"), (2, 2, "check"), (2, 2, "retry")]
+
+
+def test_a_method_tool_alone_asks_its_check_with_the_arguments_it_was_called_with():
+    asked: list[object] = []
+
+    class Client:
+        def sent(self, x: int) -> Happened[int] | NotHappened:
+            asked.append((self, x))
+            return Happened(42)
+
+        @tool(check=sent)
+        def send(self, x: int) -> int:
+            raise reset()
+
+    client = Client()
+    assert client.send(7) == 42
+    assert asked == [(client, 7)]
+
+
+class Held(ConnectionResetError):
+    """An error that holds something, as an HTTP error holds its socket."""
+
+
+@pytest.mark.parametrize("decorate", [retry, tool(effect=READ)], ids=["retry", "tool"])
+def test_an_error_that_healed_is_let_go_at_once_with_what_it_holds(kind, decorate):
+    """Without waiting for the collector: urllib's errors hold open sockets."""
+    held: list[weakref.ref[BaseException]] = []
+
+    def fails() -> int:
+        if len(held) < 3:
+            error = Held(errno.ECONNRESET, "reset")
+            held.append(weakref.ref(error))
+            try:
+                raise error
+            finally:
+                del error
+        return 42
+
+    gc.disable()
+    try:
+        assert call(kind, decorate, fails) == 42
+        assert [one() for one in held] == [None] * 3
+    finally:
+        gc.enable()
 
 
 # --- Retry itself

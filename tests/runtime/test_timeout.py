@@ -136,6 +136,58 @@ def test_a_sleep_cut_by_a_timeout_is_cut_on_replay_although_an_equal_step_follow
     assert house.run(work.bind()).unwrap() == ["timeout", 2]
 
 
+@pytest.mark.parametrize("downtime_s", [0, 30])
+def test_a_block_that_was_left_in_time_is_left_in_time_on_replay_however_late(house, downtime_s):
+    """Nothing was recorded after it: the journal's last word is what was done inside."""
+    step = step_of(house)
+
+    async def one(n):
+        return n
+
+    @house.loop
+    async def work(run) -> list:
+        try:
+            async with house.timeout(run, 8):
+                found = [await got(step(1)), *[s.value for s in await got(run.map(house.fn(one), [2, 3]))]]
+        except TimeoutError:
+            found = ["timeout"]
+        if house.note("end") == 1:
+            house.kill()
+        return found
+
+    assert house.die(work.bind()) == -9
+    house.later(downtime_s)
+    assert house.run(work.bind()).unwrap() == [1, 2, 3]
+
+
+def test_a_timeout_over_tasks_of_your_own_and_a_long_sleep_fires_and_replays(async_house):
+    house = async_house
+    step = step_of(house)
+
+    @house.loop
+    async def work(run) -> list:
+        async def side(n):
+            with run.scope(f"side-{n}"):
+                await run.sleep(1)
+                return await step(n)
+
+        found = []
+        try:
+            async with run.timeout(8):
+                found += await asyncio.gather(side(1), side(2))
+                await run.sleep(40)
+                found.append("not reached")
+        except TimeoutError:
+            found.append("timeout")
+        if house.note("end") == 1:
+            house.kill()
+        return found
+
+    assert house.die(work.bind(), park_after_s=2) == -9
+    house.later(30)
+    assert house.run(work.bind(), park_after_s=2).unwrap() == [1, 2, "timeout"]
+
+
 def test_a_timeout_around_a_long_sleep_fires_although_the_run_leaves_memory(house):
     step = step_of(house)
 

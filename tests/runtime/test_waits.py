@@ -57,6 +57,46 @@ def test_one_branch_asks_and_the_others_go_on_to_the_end(house):
     assert len(house.done) == 11
 
 
+def test_a_question_in_a_task_of_your_own_lets_the_run_wait_too(async_house):
+    """The loop awaits its tasks by other means than map: it has no operation of its own under way."""
+    house = async_house
+    step, charge = step_of(house), charge_of(house)
+
+    @house.loop
+    async def work(run) -> list:
+        async def side(n):
+            with run.scope(f"side-{n}"):
+                return await (charge("A") if n == 0 else step(n))
+
+        return list(await asyncio.gather(*[side(n) for n in range(3)]))
+
+    receipt = house.run(work.bind())
+    assert receipt.status is State.WAITING
+    assert house.clock.passed_s < 60
+    house.answer("happened", "x")
+    assert house.run(work.bind()).unwrap() == ["x", 1, 2]
+    assert sorted(house.done) == ["charge A", "step 1", "step 2"]
+
+
+def test_a_question_beside_work_that_is_no_step_waits_for_that_work(async_house):
+    """What the loop does between its steps is not cut off by a sibling's question."""
+    house = async_house
+    step, charge = step_of(house), charge_of(house)
+
+    @house.loop
+    async def work(run) -> list:
+        async def one(n):
+            if n == 0:
+                return await charge("A")
+            await asyncio.sleep(50)
+            return await step(n)
+
+        return [s.value for s in await run.map(one, [0, 1])]
+
+    assert house.run(work.bind()).status is State.WAITING
+    assert house.done == ["charge A", "step 1"]
+
+
 def test_many_branches_can_ask_at_once(house):
     charge = charge_of(house)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, assert_type
 
+import yaoki
 from yaoki import (
     INJECTED,
     AsyncRun,
     AsyncRunner,
     Budget,
     Effect,
+    Failure,
+    FailureKind,
     Feedback,
     ForModel,
     Happened,
@@ -24,10 +27,12 @@ from yaoki import (
     Toolbox,
     ToolCall,
     ToolResult,
+    classify,
     loop,
     retry,
     tool,
 )
+from yaoki.classify import Evidence, Rule, register
 
 
 @dataclass
@@ -198,3 +203,18 @@ async def use() -> None:
     for attempt in retry.attempts(on=(ValueError, KeyError)):
         with attempt:
             print(attempt.number)
+
+
+# --- failures of one's own
+
+
+def paper(evidence: Evidence) -> Failure | None:
+    return Failure(kind=FailureKind.BUDGET, reason="printer.paper") if "paper" in evidence.message else None
+
+
+def teach(error: Exception) -> None:
+    classify.register(classify.Rule(name="printer", judge=paper))
+    register(Rule(name="printer", judge=paper))
+    assert_type(yaoki.classify(error), Failure)
+    assert_type(classify(error, now_ms=0).kind, FailureKind)
+    assert_type(yaoki.classify.is_control_flow(error), bool)

@@ -66,7 +66,7 @@ class _Classify:
     redact = staticmethod(_redact.redact)
     register = staticmethod(_rule.register)
 
-    def __call__(self, error_or_response: object, *, now_ms: int | None = None) -> Failure:
+    def __call__(self, error_or_response: object, *, now_ms: int | None = None) -> _records.Failure:
         return _classify.classify(error_or_response, now_ms=now_ms)
 
 

@@ -2,7 +2,8 @@
 What an error or a response shows, read without trusting it and without importing its library.
 
 Attributes may raise, lie or be of any type: each is read through `Evidence.get`, and taken only where its
-type is the expected one. Nothing here touches the network: a body that was not read yet stays unread.
+type is the expected one. Nothing here touches the network: a body that was not read yet stays unread;
+of urllib's, what was received already is looked at.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload
 
 from yaoki.classify._body import NOTHING, Body, read
+from yaoki.classify._received import received
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -140,7 +142,7 @@ class Evidence:
             found = _body_of(holder)
             if found:
                 return found
-        return None
+        return received(self.subject) if self.is_a("urllib.HTTPError") else None
 
     @_lazy
     def text(self) -> str:

@@ -23,7 +23,8 @@ SEQ_MASK = (1 << 32) - 1
 
 encode = msgspec.json.Encoder().encode
 
-_DECODERS: dict[int, msgspec.json.Decoder[Record]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+_DECODERS: dict[int, msgspec.json.Decoder[Record]] = {}
+"""Each is made when its kind is first met: all of them would be a third of importing the journal."""
 
 
 def decode_all(rows: Iterable[Row], path: str) -> list[Entry]:
@@ -39,7 +40,7 @@ def decode_all(rows: Iterable[Row], path: str) -> list[Entry]:
 
 def _decode(row: Row, path: str) -> Entry:
     rowid, kind, key, body = row
-    decoder = _DECODERS.get(kind)
+    decoder = _DECODERS.get(kind) or _decoder(kind)
     if decoder is None:
         raise StoreRefused(
             f"store {path}: {_where(rowid)} is of kind {kind}, which this version does not know. "
@@ -53,6 +54,14 @@ def _decode(row: Row, path: str) -> Entry:
             "Restore a backup, or discard this run; nothing was changed."
         ) from error
     return Entry(rowid & SEQ_MASK, key, record)
+
+
+def _decoder(kind: int) -> msgspec.json.Decoder[Record] | None:
+    if (cls := KINDS.get(kind)) is None:
+        return None
+    decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(cls)
+    _DECODERS[kind] = decoder
+    return decoder
 
 
 def _where(rowid: int) -> str:

@@ -22,6 +22,7 @@ _SCHEME = "sqlite:///"
 _SQLITE_MIN = (3, 51, 3)
 _HEADER_SIZE = 100
 _MAGIC = b"SQLite format 3\0"
+_MOUNTS = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes a space, a tab, a backslash
 
 # SQLite's WAL needs shared memory between the processes and byte-range locks that hold; these have neither.
@@ -85,7 +86,7 @@ def default_fs_type(directory: str) -> str:
     """Return the type of the file system `directory` is on, by `/proc/self/mountinfo`; `""` where there is none."""
     try:
         # Not by pathlib, which would be a tenth of what importing the journal costs.
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:  # noqa: PTH123
+        with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:  # noqa: PTH123
             lines = mounts.read().splitlines()
     except OSError:
         return ""

@@ -241,7 +241,9 @@ def recover_sync(
     except StopIteration:
         raise error from error.__cause__
     finally:
-        error = None  # its traceback holds this frame, and it may hold a socket
+        # The error's traceback holds this frame: without this the two, and a socket in it, wait for the collector.
+        error = None
+        ladder.close()
 
 
 def ask_check(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

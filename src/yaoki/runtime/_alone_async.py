@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from asyncio import get_running_loop
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from yaoki.runtime._alone import ask_check, happened_on_wire, plan_of, recover
-from yaoki.runtime._deadlines import as_coroutine, bounded, rest_within
+from yaoki.runtime._deadlines import as_coroutine, bounded, now_s, rest_within
 from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async
 
 if TYPE_CHECKING:
@@ -18,18 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = ["async_alone"]
 
+_COROUTINE: Any = CoroutineType
+
 
 def async_alone(tool: Tool[Any, Any]) -> Callable[..., Coroutine[Any, Any, object]]:
     """Return the tool's function, bounded and retried; only with a failure in hand is the ladder entered."""
-    fn: Callable[..., Any] = tool.fn
+    fn: Callable[..., Coroutine[Any, Any, object]] = tool.fn
 
     async def call(*args: Any, **kwargs: Any) -> object:
         try:
             # `bounded`, written out: this is the success path of every call.
             attempt = fn(*args, **kwargs)
-            if type(attempt) is not CoroutineType:
+            if type(attempt) is not _COROUTINE:
                 attempt = as_coroutine(attempt)
-            started_s = get_running_loop().time()
+            started_s = now_s()
             try:
                 first = attempt.send(None)
             except StopIteration as done:
@@ -65,4 +66,6 @@ async def _recover(
     except StopIteration:
         raise error from error.__cause__
     finally:
-        error = None  # its traceback holds this frame, and it may hold a socket
+        # The error's traceback holds this frame: without this the two, and a socket in it, wait for the collector.
+        error = None
+        ladder.close()

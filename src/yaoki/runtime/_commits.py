@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from yaoki.errors import JournalError
+from yaoki.errors import Fenced, JournalError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from yaoki.journal import Journal
     from yaoki.records import Record
     from yaoki.runtime._live import Live
@@ -29,7 +31,7 @@ class Commits:
         self.active = 0
         self._journal = journal
         self._loop = asyncio.get_running_loop()
-        self._pending: list[tuple[int, int, int, list[tuple[str, Record]]]] = []
+        self._pending: list[tuple[Live, int, list[tuple[str, Record]]]] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._scheduled = False
         journal.deliver = self._deliver
@@ -42,7 +44,7 @@ class Commits:
 
     def enqueue(self, live: Live, seq: int, key: str, record: Record) -> asyncio.Future[None]:
         """Commit one record with the others of this tick; the future is its ack."""
-        self._pending.append((live.run, live.epoch, seq, [(key, record)]))
+        self._pending.append((live, seq, [(key, record)]))
         ack = self._loop.create_future()
         self._waiting.append(ack)
         if len(self._pending) >= _BATCH_MAX:
@@ -61,14 +63,31 @@ class Commits:
         waiting, self._waiting = self._waiting, []
         results: list[BaseException | None]
         try:
-            if len(batch) == 1:
-                run, epoch, seq, items = batch[0]
-                self._journal.append(run, epoch, seq, items)
-                results = [None]
-            else:
-                results = self._journal.append_batch(batch)
-        except BaseException as error:  # noqa: BLE001 - each waiter is told
+            results = self._commit(batch)
+        except JournalError as error:
             results = [error] * len(waiting)
+        except BaseException:
+            # Ctrl-C between folding and writing: what is in memory may not be in the store. Nothing more is
+            # written for these runs, as after a death; their journals decide what was.
+            for live, _, _ in batch:
+                live.detached = True
+            results = [Fenced(f"run {live.name}: interrupted while it was written") for live, _, _ in batch]
+            self._acknowledge(waiting, results)
+            raise
+        self._acknowledge(waiting, results)
+
+    def _commit(self, batch: list[tuple[Live, int, list[tuple[str, Record]]]]) -> list[BaseException | None]:
+        if len(batch) > 1:
+            return self._journal.append_batch([(live.run, live.epoch, seq, items) for live, seq, items in batch])
+        live, seq, items = batch[0]
+        try:
+            self._journal.append(live.run, live.epoch, seq, items)
+        except Fenced as fenced:
+            return [fenced]
+        return [None]
+
+    @staticmethod
+    def _acknowledge(waiting: list[asyncio.Future[None]], results: Sequence[BaseException | None]) -> None:
         for ack, result in zip(waiting, results, strict=True):
             if ack.done():
                 continue

@@ -2,8 +2,8 @@
 The bound on an async attempt, cheap enough to be always there.
 
 `asyncio.timeout` arms and cancels a loop timer around every await: 5 µs. Here a call that never suspends costs
-one look at the loop's clock, since nothing could interrupt it; one that does puts its deadline on a heap, and
-one timer per loop sweeps it. Cancelling and uncancelling follow `asyncio.Timeout` of Python 3.13.
+one look at the clock, since nothing could interrupt it; one that does puts its deadline on a heap, and one timer
+per loop sweeps it. Cancelling and uncancelling follow `asyncio.Timeout` of Python 3.13.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from weakref import WeakValueDictionary
 
 from yaoki.runtime._alone import AttemptTimeout
 from yaoki.runtime._resumed import resumed
+from yaoki.runtime._waits import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Generator
 
-__all__ = ["Deadline", "Deadlines", "as_coroutine", "bounded", "rest_within"]
+__all__ = ["Deadline", "Deadlines", "as_coroutine", "bounded", "now_s", "rest_within"]
 
 _SLACK = 64
 """Dropped deadlines a heap may hold beside as many as it has live ones."""
 _NEVER = float("inf")
+now_s = SYSTEM_CLOCK.monotonic_s
+"""When an attempt starts. Not the loop's clock: finding the loop costs a system call on Python 3.11."""
 
 
 class Deadline:
@@ -138,7 +141,7 @@ async def bounded(call: Awaitable[object], timeout_s: float | None) -> object:
     if timeout_s is None:
         return await call
     coroutine = as_coroutine(call)
-    started_s = asyncio.get_running_loop().time()
+    started_s = now_s()
     try:
         first = coroutine.send(None)
     except StopIteration as done:
@@ -148,9 +151,7 @@ async def bounded(call: Awaitable[object], timeout_s: float | None) -> object:
 
 def as_coroutine(call: Awaitable[object]) -> Coroutine[Any, Any, object]:
     """Return what can be started by hand; almost always it is already."""
-    if type(call) is types.CoroutineType:
-        return call
-    return _awaiting(call)
+    return cast("Coroutine[Any, Any, object]", call) if type(call) is types.CoroutineType else _awaiting(call)
 
 
 async def _awaiting(call: Awaitable[object]) -> object:
@@ -168,9 +169,9 @@ def rest_within(
         call.close()
         msg = "a tool with a timeout must be awaited inside a task"
         raise RuntimeError(msg)
-    deadline = _deadlines_of(loop).add(started_s + timeout_s, cast("asyncio.Task[Any]", task))
+    deadline = _deadlines_of(loop).add(loop.time() + timeout_s - (now_s() - started_s), task)
     try:
-        value = yield from resumed(call, first)
+        value: object = yield from resumed(call, first)
     except asyncio.CancelledError as cut:
         if deadline.leave():
             msg = f"no answer within {timeout_s:g} s"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from yaoki.errors import StoreCorrupt
 from yaoki.records import (
     ABSENT,
     Adopt,
@@ -217,7 +218,10 @@ class History:
 
     def _settle(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Settle)
-        past = self.steps[key]
+        past = self.steps.get(key)
+        if past is None:
+            msg = f"the journal settles {key}, which it never began. See: yaoki show RUN --journal"
+            raise StoreCorrupt(msg)
         if past.begin is not None and past.begin.reserved and past.open and record.used is not None:
             self._use(past.begin.reserved, -1)
         again = not past.open

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Callable, Generator
 
 __all__ = ["resumed"]
 
 
-@types.coroutine
-def resumed(items: Generator[Any, Any, Any] | Coroutine[Any, Any, Any], item: object) -> Generator[Any, Any, Any]:
+def _resumed(items: Generator[Any, Any, Any], item: object) -> Generator[Any, Any, Any]:
     """
     Yield `item`, then the rest; what is sent, thrown or closed reaches `items`, as PEP 380 says.
 
@@ -20,7 +19,7 @@ def resumed(items: Generator[Any, Any, Any] | Coroutine[Any, Any, Any], item: ob
     """
     while True:
         try:
-            sent = yield item
+            sent: object = yield item
         except GeneratorExit:
             items.close()
             raise
@@ -36,3 +35,7 @@ def resumed(items: Generator[Any, Any, Any] | Coroutine[Any, Any, Any], item: ob
                 item = items.send(sent)
             except StopIteration as done:
                 return done.value
+
+
+resumed = cast("Callable[[Any, object], Generator[Any, Any, Any]]", types.coroutine(_resumed))
+"""The same, marked: only so may it take over a coroutine too."""

@@ -13,7 +13,7 @@ from yaoki.runtime._resumed import resumed
 from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async, wait_sync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator
     from types import TracebackType
 
 __all__ = ["Attempt", "retry"]
@@ -143,7 +143,9 @@ def _again(call: Callable[[], Any], plan: Plan, error: BaseException | None) -> 
     except StopIteration:
         raise error from error.__cause__
     finally:
-        error = None  # its traceback holds this frame, and it may hold a socket
+        # The error's traceback holds this frame: without this the two, and a socket in it, wait for the collector.
+        error = None
+        ladder.close()
 
 
 def _wrap_async(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -171,7 +173,9 @@ async def _again_async(call: Callable[[], Any], plan: Plan, error: BaseException
     except StopIteration:
         raise error from error.__cause__
     finally:
-        error = None  # its traceback holds this frame, and it may hold a socket
+        # The error's traceback holds this frame: without this the two, and a socket in it, wait for the collector.
+        error = None
+        ladder.close()
 
 
 def _wrap_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -195,7 +199,7 @@ def _wrap_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
 
 
 def _wrap_async_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
-    async def call(*args: Any, **kwargs: Any) -> Any:
+    async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         async def first() -> tuple[Any, Any]:
             items = fn(*args, **kwargs)
             try:
@@ -209,7 +213,7 @@ def _wrap_async_generator(fn: Callable[..., Any], plan: Plan) -> Callable[..., A
             items, item = await _again_async(first, plan, error)
         while items is not None:
             try:
-                sent = yield item
+                sent: object = yield item
             except GeneratorExit:
                 await items.aclose()
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from yaoki.clock import Clock, SystemClock
@@ -71,9 +72,8 @@ class Base:
     def _open(self) -> None:
         if self._journal is None:
             # Loaded before anything runs: a loop's failure is logged even when no file can be opened any more.
-            import logging  # noqa: F401
-            import traceback  # noqa: F401
-
+            for module in ("logging", "traceback"):
+                import_module(module)
             from yaoki.journal import Journal
 
             self._journal = Journal.open(

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
-from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
+from yaoki.errors import DeclarationError, JournalError, Passing
 from yaoki.records import Cause
 from yaoki.runtime import _context
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
@@ -46,7 +46,8 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
     except JournalError as error:
         live.broken = error
         raise
-    except Fenced:
+    except BaseException:
+        # Fenced; or Ctrl-C between folding and writing: nothing more is written, as after a death.
         live.detached = True
         raise
     if live.observers:
