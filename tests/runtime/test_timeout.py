@@ -160,6 +160,32 @@ def test_a_block_that_was_left_in_time_is_left_in_time_on_replay_however_late(ho
     assert house.run(work.bind()).unwrap() == [1, 2, 3]
 
 
+def test_a_timeout_that_fired_fires_on_replay_although_all_inside_could_end(async_house):
+    """The sleep and the bound end in the same moment: live the bound came first, and the journal says so."""
+    house = async_house
+
+    @house.loop
+    async def work(run) -> list:
+        async def side():
+            with run.scope("side"):
+                await run.sleep(2)
+
+        try:
+            async with run.timeout(2):
+                await asyncio.gather(side())
+                found = ["in time"]
+        except TimeoutError:
+            found = ["timeout"]
+        if house.note("end") == 1:
+            house.note(str(found))
+            house.kill()
+        return found
+
+    assert house.die(work.bind()) == -9
+    house.later(30)
+    assert str(house.run(work.bind()).unwrap()) == house.done[1]
+
+
 def test_a_timeout_over_tasks_of_your_own_and_a_long_sleep_fires_and_replays(async_house):
     house = async_house
     step = step_of(house)

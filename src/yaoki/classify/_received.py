@@ -26,7 +26,7 @@ def received(error: object) -> bytes | None:
         reader = answer.fp
         if type(reader) is not io.BufferedReader or type(reader.raw).__name__ != "SocketIO":
             return None
-        found = _peek(reader)[: _length(answer)]
+        found = _peek(reader)[: _bound(answer.length)]
         if answer.chunked is True and answer.chunk_left is None:
             found = found.partition(b"\r\n")[2]
     except Exception:  # noqa: BLE001 - a stranger's attributes; without a body there is still the status
@@ -34,9 +34,8 @@ def received(error: object) -> bytes | None:
     return found or None
 
 
-def _length(answer: Any) -> int:
+def _bound(length: object) -> int:
     """Return how many of the bytes that follow are the body's; what comes after is another answer's."""
-    length = answer.length
     return min(length, RECEIVED_MAX) if isinstance(length, int) else RECEIVED_MAX
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncDriver", "ToolCancelled"]
 
+_BREATHE_S = 0.005
 _QUIET_TICKS = 4
 """How many turns of the event loop a run must stay quiet: user code between two steps takes one or two."""
 
@@ -115,6 +116,8 @@ class AsyncDriver:
 
     def check_quiet(self, ticks: int = _QUIET_TICKS, ops: int = -1) -> None:
         """If every branch has ended or is suspended, and nothing happens for a few ticks, say so."""
+        if self.unfired_timeouts:
+            self.look_at_unfired()
         if self.quiet.done() or not self._is_quiet():
             return
         if ops != self.ops:
@@ -197,7 +200,7 @@ class AsyncDriver:
         """Let a `run.timeout` that ran out during the replay fire, now that the replay has caught up."""
         if self.caught_up():
             for timeout in self.unfired_timeouts:
-                timeout.fire()
+                asyncio.get_running_loop().call_soon(timeout.fire)
             self.unfired_timeouts.clear()
 
     def caught_up(self) -> bool:
@@ -284,6 +287,11 @@ class _Performance:
             raise Fenced(f"run {driver.live.name} is no longer driven here")
         driver.enter_op(branch)
         try:
+            now_s = driver.live.clock.monotonic_s()
+            if now_s - driver.commits.breathed_s > _BREATHE_S:
+                # Steps that never suspend would keep the loop's timers, and everybody else, waiting.
+                driver.commits.breathed_s = now_s
+                await asyncio.sleep(0)
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
@@ -317,6 +325,8 @@ class _Performance:
             commits.flush()
             commit_inline(live, write.key, write.record)
             return
+        if live.detached:
+            raise Fenced(f"run {live.name} is no longer driven here")
         seq = live.note(write.key, write.record)
         try:
             if commits.active <= 1:

@@ -158,6 +158,8 @@ class AsyncRunner(Base):
             _, pending = await asyncio.wait({task}, timeout=self._limits.drain_s)
             if pending:
                 return
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not report what stopped it
 
     async def _settle_rest(self, driver: AsyncDriver) -> None:
         """The loop ended with steps still under way (it did not await them): their attempts settle first."""

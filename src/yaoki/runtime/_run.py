@@ -120,16 +120,16 @@ class _Base:
         child = parent.child(branch_names(parent, f"scope[{_escape(name)}]"))
         child.owner = self._live.driver.whoami()
         branches: set[Branch] | None = getattr(self._live.driver, "branches", None)
-        adopted = parent.owner == child.owner
         if branches is not None:
             branches.add(child)
-        parent.children += adopted
+        # Also for a scope in a task of its own: what the parent does between steps, a resume repeats.
+        parent.children += 1
         token = _context.enter(child)
         try:
             yield
         finally:
             _context.leave(token)
-            parent.children -= adopted
+            parent.children -= 1
             if branches is not None:
                 branches.discard(child)
 

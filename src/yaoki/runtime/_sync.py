@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
-from yaoki.errors import DeclarationError, JournalError, Passing
+from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
 from yaoki.records import Cause
 from yaoki.runtime import _context
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
@@ -34,6 +34,8 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         JournalError: It could not be written; the run is as it was and nothing more is promised.
         Fenced: Another process took the run.
     """
+    if live.detached:
+        raise Fenced(f"run {live.name} is no longer driven here")
     seq = live.note(key, record)
     try:
         live.journal.append(live.run, live.epoch, seq, [(key, record)])

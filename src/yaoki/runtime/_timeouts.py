@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from yaoki.records import Fired, Hold
+from msgspec import Raw
+
+from yaoki.records import Fired, Hold, Value
 from yaoki.runtime._sync import commit_inline
 
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from yaoki.runtime._live import Branch
+
+_NEVER_MS = 1 << 53
 
 __all__ = ["AsyncTimeout", "SyncTimeout"]
 
@@ -24,6 +28,7 @@ class _Timeout:
         self.live = branch.live
         self.key = key
         self.fired_key = f"{key}!fired"
+        self.left_key = f"{key}!left"
         self.seconds = seconds
         self.recorded_seq = 0
         self.until_ms = 0
@@ -97,6 +102,7 @@ class AsyncTimeout(_Timeout):
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._cancelling = 0
+        self._left = False
 
     async def __aenter__(self) -> None:
         """Start, or take up, the bound."""
@@ -108,7 +114,10 @@ class AsyncTimeout(_Timeout):
         self._task = asyncio.current_task()
         assert self._task is not None
         self._cancelling = self._task.cancelling()
-        if recorded is None:
+        left = self.live.history.points.get(self.left_key)
+        if left is not None:
+            self.until_ms = _NEVER_MS
+        elif recorded is None:
             self._timer = asyncio.get_running_loop().call_later(self.left_s(), self._ran_out)
         else:
             self.recorded_seq, record = recorded
@@ -126,7 +135,7 @@ class AsyncTimeout(_Timeout):
 
     def fire(self) -> None:
         """Record the firing and cancel the block."""
-        if self.fired or self.live.stopping or self._task is None:
+        if self.fired or self._left or self.live.stopping or self._task is None:
             return
         driver: Any = self.live.driver
         driver.commits.flush()
@@ -147,6 +156,7 @@ class AsyncTimeout(_Timeout):
 
         if self._timer is not None:
             self._timer.cancel()
+        self._left = True
         self.branch.timeouts.remove(self)
         driver: Any = self.live.driver
         for waiting in (driver.replayed_timeouts, driver.unfired_timeouts):
@@ -159,3 +169,7 @@ class AsyncTimeout(_Timeout):
                 raise TimeoutError(self._message()) from error
         elif self.fired and kind is None:
             task.uncancel()
+        elif not self.fired and not self.live.stopping and self.left_key not in self.live.history.points:
+            # Left in time: a replay however late must leave it too.
+            driver.commits.flush()
+            commit_inline(self.live, self.left_key, Value(at=self.live.now_ms(), value=Raw(b"null")))
