@@ -90,6 +90,7 @@ def test_the_beginning_of_a_body_is_taken_as_far_as_it_came() -> None:
 def test_a_chunked_body_is_understood() -> None:
     body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(QUOTA), QUOTA)
     with answering(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + body) as (url, _), raised_by(url) as error:
+        assert (received(error) or b"").startswith(QUOTA)  # and not with its length
         assert classify(error, now_ms=0).kind is FailureKind.BUDGET
         assert error.read() == QUOTA
 

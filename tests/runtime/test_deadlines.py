@@ -31,6 +31,12 @@ def of_this_loop() -> Deadlines:
     return _deadlines._BY_LOOP[id(asyncio.get_running_loop())]
 
 
+def waiting() -> int:
+    """Return how many deadlines this loop has on its heap."""
+    found = _deadlines._BY_LOOP.get(id(asyncio.get_running_loop()))
+    return 0 if found is None else len(found)
+
+
 def in_a_loop(test):
     """Run an async test in a loop of its own, and see that it leaves its task's cancel count as it was."""
 
@@ -67,7 +73,7 @@ async def test_an_attempt_is_cut_at_its_timeout_not_before_and_at_most_10_ms_aft
 async def test_what_answers_in_time_is_returned_and_leaves_nothing_behind():
     assert await bounded(sleeping(0), LONG_S) == "slept"
     assert await bounded(sleeping(0.001), LONG_S) == "slept"
-    assert len(of_this_loop()) == 0
+    assert waiting() == 0
 
 
 @in_a_loop
@@ -148,7 +154,7 @@ async def test_a_cancel_from_outside_stays_a_cancel():
         await task
     assert task.cancelled()
     assert task.cancelling() == 1
-    assert len(of_this_loop()) == 0
+    assert waiting() == 0
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
@@ -366,7 +372,7 @@ async def test_a_closed_attempt_closes_its_tool():
     assert len(of_this_loop()) == 1
     call.close()
     assert seen == ["closed"]
-    assert len(of_this_loop()) == 0
+    assert waiting() == 0
 
 
 def test_outside_a_task_it_says_so():
@@ -418,25 +424,47 @@ async def test_at_most_one_timer_is_armed_however_many_attempts_wait():
 
 
 @in_a_loop
+async def test_no_timer_outlives_the_attempts_it_is_for():
+    """A loop with a clock of its own, as tests have, would leap to it."""
+    loop = asyncio.get_running_loop()
+    for _ in range(3):
+        assert await bounded(sleeping(0), LONG_S) == "slept"
+    await asyncio.sleep(0)
+    assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
+    assert id(loop) not in _deadlines._BY_LOOP
+    with pytest.raises(AttemptTimeout):
+        await bounded(sleeping(), SHORT_S)
+
+
+@in_a_loop
 async def test_attempts_that_ended_do_not_fill_the_memory():
     """One that waits long must not keep those that came and went meanwhile."""
     loop = asyncio.get_running_loop()
-    waiting = [loop.create_future() for _ in range(100)]
-    tasks = [asyncio.ensure_future(bounded(future, LONG_S)) for future in waiting]
+    futures = [loop.create_future() for _ in range(100)]
+    tasks = [asyncio.ensure_future(bounded(future, LONG_S)) for future in futures]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     for i in range(2000):
         if i % 20 == 0:
-            waiting.append(loop.create_future())
-            tasks.append(asyncio.ensure_future(bounded(waiting[-1], 1 + i)))
-            waiting.pop(0).set_result(None)
+            futures.append(loop.create_future())
+            tasks.append(asyncio.ensure_future(bounded(futures[-1], 1 + i)))
+            futures.pop(0).set_result(None)
         await bounded(sleeping(0), LONG_S)
     heap = of_this_loop()
     assert len(heap) <= 2 * 100 + _deadlines._SLACK + 2
-    for future in waiting:
+    for future in futures:
         future.set_result(None)
     await asyncio.gather(*tasks)
     assert len(heap) <= _deadlines._SLACK
+
+
+@in_a_loop
+async def test_attempts_that_were_cut_are_not_counted_as_waiting():
+    long = asyncio.ensure_future(bounded(sleeping(), LONG_S))
+    cut = [asyncio.ensure_future(bounded(sleeping(), 0.002)) for _ in range(9)]
+    assert {type(error) for error in await asyncio.gather(*cut, return_exceptions=True)} == {AttemptTimeout}
+    assert (len(of_this_loop()), of_this_loop()._live) == (1, 1)
+    long.cancel()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")

@@ -27,6 +27,7 @@ from yaoki import (
 )
 from yaoki.policy import Ladder, decide
 from yaoki.runtime import _waits
+from yaoki.runtime._resumed import resumed
 
 READ = Effect.READ_ONLY
 
@@ -311,6 +312,18 @@ def test_what_is_sent_to_thrown_into_and_closed_in_a_generator_reaches_it_at_eve
     with pytest.raises(ValueError, match="not caught in there"):
         items.throw(ValueError("not caught in there"))
     assert seen == [KeyError, "a", None, KeyError, "b", "closed"]
+
+
+def test_closing_a_generator_closes_the_one_inside_even_if_somebody_else_holds_it():
+    def stream():
+        yield 1
+        yield 2
+
+    inner = stream()
+    outer = resumed(inner, next(inner))
+    assert next(outer) == 1
+    outer.close()
+    assert inspect.getgeneratorstate(inner) == "GEN_CLOSED"
 
 
 @pytest.mark.parametrize("how", ["send", "throw"])

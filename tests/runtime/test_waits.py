@@ -57,7 +57,8 @@ def test_one_branch_asks_and_the_others_go_on_to_the_end(house):
     assert len(house.done) == 11
 
 
-def test_a_question_in_a_task_of_your_own_lets_the_run_wait_too(async_house):
+@pytest.mark.parametrize("longer_s", [0, 5])
+def test_a_question_in_a_task_of_your_own_lets_the_run_wait_too(async_house, longer_s):
     """The loop awaits its tasks by other means than map: it has no operation of its own under way."""
     house = async_house
     step, charge = step_of(house), charge_of(house)
@@ -66,7 +67,10 @@ def test_a_question_in_a_task_of_your_own_lets_the_run_wait_too(async_house):
     async def work(run) -> list:
         async def side(n):
             with run.scope(f"side-{n}"):
-                return await (charge("A") if n == 0 else step(n))
+                if n == 0:
+                    return await charge("A")
+                await run.sleep(longer_s)
+                return await step(n)
 
         return list(await asyncio.gather(*[side(n) for n in range(3)]))
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncDriver", "ToolCancelled"]
 
-_BREATHE_S = 0.005
 _QUIET_TICKS = 4
 """How many turns of the event loop a run must stay quiet: user code between two steps takes one or two."""
 
@@ -287,11 +286,8 @@ class _Performance:
             raise Fenced(f"run {driver.live.name} is no longer driven here")
         driver.enter_op(branch)
         try:
-            now_s = driver.live.clock.monotonic_s()
-            if now_s - driver.commits.breathed_s > _BREATHE_S:
-                # Steps that never suspend would keep the loop's timers, and everybody else, waiting.
-                driver.commits.breathed_s = now_s
-                await asyncio.sleep(0)
+            if branch.overdue():
+                await asyncio.sleep(0)  # steps that never suspend would keep the timeout's timer waiting
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
@@ -345,7 +341,8 @@ class _Performance:
         except JournalError as error:
             live.broken = error
             raise
-        except Fenced:
+        except BaseException:
+            # Fenced; or Ctrl-C between folding and writing: nothing more is written, as after a death.
             live.detached = True
             raise
         live.show(write.key, write.record)

@@ -29,7 +29,6 @@ class Commits:
 
     def __init__(self, journal: Journal) -> None:
         self.active = 0
-        self.breathed_s = 0.0
         self._journal = journal
         self._loop = asyncio.get_running_loop()
         self._pending: list[tuple[Live, int, list[tuple[str, Record]]]] = []

@@ -66,7 +66,7 @@ class Deadlines:
     deadline that is left stays on the heap until it comes up, is last, or the heap is mostly such ones.
     """
 
-    __slots__ = ("__weakref__", "_armed_s", "_heap", "_live", "_loop", "_order", "_timer")
+    __slots__ = ("__weakref__", "_armed_s", "_heap", "_live", "_loop", "_order", "_resting", "_timer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -75,6 +75,7 @@ class Deadlines:
         self._live = 0
         self._armed_s = _NEVER
         self._timer: asyncio.TimerHandle | None = None
+        self._resting = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -97,6 +98,17 @@ class Deadlines:
         elif len(heap) > 2 * self._live + _SLACK:
             heap[:] = [entry for entry in heap if not entry[2].left]
             heapify(heap)
+        if not self._live and not self._resting:
+            self._resting = True
+            self._loop.call_soon(self._rest, context=contextvars.Context())
+
+    def _rest(self) -> None:
+        """Disarm, unless another call came in the same turn of the loop: no timer outlives what it is for."""
+        self._resting = False
+        if not self._live and self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._armed_s = None, _NEVER
+            self._heap.clear()
 
     def _arm(self, due_s: float) -> None:
         if self._timer is not None:

@@ -124,6 +124,16 @@ class Branch:
             here = here.parent
         return found
 
+    def overdue(self) -> bool:
+        """Whether a `run.timeout` around this branch has run out without having fired."""
+        here: Branch | None = self
+        while here is not None:
+            for timeout in here.timeouts:
+                if not timeout.fired and not timeout.recorded_seq and timeout.left_s() <= 0:
+                    return True
+            here = here.parent
+        return False
+
     @property
     def replaying(self) -> bool:
         """Whether a `run.timeout` around this branch has fired in the journal, but not again yet."""

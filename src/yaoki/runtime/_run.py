@@ -132,6 +132,8 @@ class _Base:
             parent.children -= 1
             if branches is not None:
                 branches.discard(child)
+                driver: Any = self._live.driver
+                driver.check_quiet()
 
     # --- shared machinery
 

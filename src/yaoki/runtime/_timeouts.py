@@ -169,7 +169,10 @@ class AsyncTimeout(_Timeout):
                 raise TimeoutError(self._message()) from error
         elif self.fired and kind is None:
             task.uncancel()
-        elif not self.fired and not self.live.stopping and self.left_key not in self.live.history.points:
+        elif self.recorded_seq and kind is None:
+            # Live it fired in the moment in which all inside ended; the journal says which came first.
+            raise TimeoutError(self._message())
+        elif not (self.fired or self.live.stopping or self.live.detached or self.left_key in self.live.history.points):
             # Left in time: a replay however late must leave it too.
             driver.commits.flush()
             commit_inline(self.live, self.left_key, Value(at=self.live.now_ms(), value=Raw(b"null")))
