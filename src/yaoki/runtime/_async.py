@@ -295,16 +295,12 @@ class _Performance:
                     effect = steps.send(None)
                 elif isinstance(effect, Call):
                     effect = steps.send(await self._call(effect))
-                elif self._cancelled is not None:
-                    raise self._cancelled
-                elif isinstance(effect, Wait):
-                    await driver.wait_until(effect.until_ms, effect.reason, branch)
-                    effect = steps.send(None)
                 else:
-                    await driver.hold(effect, branch)
+                    await self._stay(effect)
                     effect = steps.send(None)
         except StopIteration as stop:
             if self._cancelled is not None:
+                driver.note_cut(branch)
                 raise self._cancelled from None
             return stop.value
         except asyncio.CancelledError:
@@ -313,6 +309,15 @@ class _Performance:
         finally:
             steps.close()
             driver.leave_op(branch)
+
+    async def _stay(self, effect: Wait | Suspend) -> None:
+        """Wait for a time, or for somebody."""
+        if self._cancelled is not None:
+            raise self._cancelled
+        if isinstance(effect, Wait):
+            await self._driver.wait_until(effect.until_ms, effect.reason, self._branch)
+        else:
+            await self._driver.hold(effect, self._branch)
 
     async def _write(self, write: Write) -> None:
         live = self._driver.live

@@ -137,7 +137,7 @@ class Loop(Generic[P, R]):
         space: dict[str, object] = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
         for key, value in space.items():
             if key in names or isinstance(value, Tool | Toolbox):
-                for tool in _tools_in(value):
+                for tool in _tools_in(value):  # pyright: ignore[reportUnknownArgumentType] - any global
                     found.setdefault(tool.name, tool)
         return list(found.values())
 

@@ -156,9 +156,7 @@ class Tool(Generic[P, R]):
     @overload
     def __get__(self, instance: None, owner: type) -> Tool[P, R]: ...
     @overload
-    def __get__(
-        self: Tool[Concatenate[Any, Q], R], instance: object, owner: type | None = None
-    ) -> BoundTool[Q, R]: ...
+    def __get__(self: Tool[Concatenate[Any, Q], R], instance: object, owner: type | None = None) -> BoundTool[Q, R]: ...
     def __get__(self, instance: object | None, owner: type | None = None) -> Any:
         """Bind a method's `self`: passed, never journaled, no part of the key."""
         return self if instance is None else BoundTool(self, instance)
