@@ -270,12 +270,13 @@ def test_a_run_waiting_for_a_budget_shows_what_is_used_up():
         State.WAITING,
         waits_for="budget",
         waiting_since=at("03:00:00"),
-        text="budget: 100 of 100 calls",
+        text="calls: 100 of 100",
+        next_action="yaoki top-up r --calls 100",
         spent=Spent(calls=100, tokens=7),
         budget={"calls": 100},
     )
-    assert "budget: 100 of 100 calls" in shown(run)
-    assert "Raise the bound in the loop's budget, then:   yaoki redrive r" in shown(run)
+    assert "calls: 100 of 100" in shown(run)
+    assert "Next   yaoki top-up r --calls 100   or however much more" in shown(run)
     assert "Spent   7 tokens · 100/100 calls · 0 retries" in shown(run)
 
 

@@ -468,15 +468,18 @@ async def test_attempts_that_were_cut_are_not_counted_as_waiting():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("pending", [False, True], ids=["all ended", "one still waiting"])
+@pytest.mark.parametrize("pending", [False, True], ids=["one being cancelled", "one still waiting"])
 def test_a_closed_loop_takes_its_deadlines_with_it(pending):
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # "Task was destroyed but it is pending" is what is meant
-    loop.run_until_complete(bounded(sleeping(0), LONG_S))
-    tasks = []
-    if pending:
-        tasks.append(loop.create_task(bounded(sleeping(), LONG_S)))
+    tasks = [loop.create_task(bounded(sleeping(), LONG_S))]
+    loop.run_until_complete(asyncio.sleep(0))
+    if not pending:
+        tasks[0].cancel()
+        loop.run_until_complete(asyncio.wait(tasks, timeout=0))
+        tasks = [loop.create_task(bounded(sleeping(), LONG_S))]
         loop.run_until_complete(asyncio.sleep(0))
+        tasks[0].cancel()
     gone = weakref.ref(_deadlines._BY_LOOP[id(loop)])
     key = id(loop)
     loop.close()
@@ -509,9 +512,11 @@ def test_loops_in_many_threads_do_not_disturb_each_other():
 def test_loops_one_after_another_in_one_thread_each_have_their_own():
     first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
     try:
+        tasks = [loop.create_task(bounded(sleeping(0.002), LONG_S)) for loop in (first, second)]
         for loop in (first, second):
-            loop.run_until_complete(bounded(sleeping(0), LONG_S))
+            loop.run_until_complete(asyncio.sleep(0))
         assert _deadlines._BY_LOOP[id(first)] is not _deadlines._BY_LOOP[id(second)]
+        assert [task.get_loop().run_until_complete(task) for task in tasks] == ["slept", "slept"]
         for loop in (first, second, first):
             with pytest.raises(AttemptTimeout):
                 loop.run_until_complete(bounded(sleeping(), SHORT_S))

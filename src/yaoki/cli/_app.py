@@ -29,11 +29,12 @@ _VERBS = {
     "runs": "List the runs, those that need you first.",
     "show": "Say why a run is where it is, and what to type next.",
     "answer": "Answer a question of a run.",
+    "top-up": "Add to a run's budget.",
     "cancel": "Cancel a run: nothing new begins.",
     "redrive": "Let a dead run go on at the step it ended at.",
     "demo": "See it survive: failures, kills, and an audit.",
 }
-"""Each is `yaoki.cli.<verb>.<verb>`; only the one that was typed is imported."""
+"""Each is `yaoki.cli.<verb>.<verb>`, its dash an underscore; only the one that was typed is imported."""
 
 _EPILOG = "Exit codes: 0 done, 1 run dead, 2 usage, 3 waits for somebody, 4 capped, 5 cancelled, 70 failed or busy."
 _USAGE = (AnswerRefused, DeclarationError, EncodingError, InputMismatch, RunNotFound)
@@ -93,7 +94,8 @@ def _app(verb: str) -> typer.Typer:
 
 
 def _verb(name: str) -> Callable[..., int]:
-    verb: Callable[..., int] = getattr(import_module(f"yaoki.cli.{name}"), name)
+    module = name.replace("-", "_")
+    verb: Callable[..., int] = getattr(import_module(f"yaoki.cli.{module}"), module)
     return verb
 
 

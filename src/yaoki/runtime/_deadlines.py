@@ -66,7 +66,7 @@ class Deadlines:
     deadline that is left stays on the heap until it comes up, is last, or the heap is mostly such ones.
     """
 
-    __slots__ = ("__weakref__", "_armed_s", "_heap", "_live", "_loop", "_order", "_resting", "_timer")
+    __slots__ = ("__weakref__", "_armed_s", "_context", "_heap", "_live", "_loop", "_order", "_resting", "_timer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -76,6 +76,8 @@ class Deadlines:
         self._armed_s = _NEVER
         self._timer: asyncio.TimerHandle | None = None
         self._resting = False
+        # An empty one, so that the timer does not keep the variables of whichever call came first.
+        self._context = contextvars.Context()
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -100,7 +102,7 @@ class Deadlines:
             heapify(heap)
         if not self._live and not self._resting:
             self._resting = True
-            self._loop.call_soon(self._rest, context=contextvars.Context())
+            self._loop.call_soon(self._rest, context=self._context)
 
     def _rest(self) -> None:
         """Disarm, unless another call came in the same turn of the loop: no timer outlives what it is for."""
@@ -114,8 +116,7 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._armed_s = due_s
-        # An empty context, so that the timer does not keep the variables of whichever call came first.
-        self._timer = self._loop.call_at(due_s, self._sweep, context=contextvars.Context())
+        self._timer = self._loop.call_at(due_s, self._sweep, context=self._context)
 
     def _sweep(self) -> None:
         """Fire what is due; sleep until the next that was not left."""

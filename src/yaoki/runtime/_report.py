@@ -126,7 +126,7 @@ def _next_action(receipt: Receipt[Any]) -> str:
         case State.WAITING:
             return {
                 "person": f"yaoki show {name}",
-                "budget": f"yaoki top-up {name}",
+                "budget": _top_up(name, receipt.text),
                 "code": f"yaoki show {name}",
             }.get(receipt.waits_for, f"yaoki show {name}")
         case State.DEAD:
@@ -135,6 +135,14 @@ def _next_action(receipt: Receipt[Any]) -> str:
             return f"yaoki run {_shown_file(receipt)} --run-id {name}"
         case _:
             return ""
+
+
+def _top_up(name: str, text: str) -> str:
+    """Return the command that adds as much again as the run had, by what it says it has used up."""
+    noun, _, used = text.partition(": ")
+    flag = {"calls": "--calls", "tokens": "--tokens", "cost": "--cost-usd"}.get(noun)
+    bound = used.rpartition(" of ")[2].lstrip("$")
+    return f"yaoki top-up {name} {flag} {bound}" if flag is not None else f"yaoki top-up {name} --calls 1"
 
 
 def _shown_file(receipt: Receipt[Any]) -> str:
