@@ -46,7 +46,7 @@ def test_calls_used_up_make_the_run_wait_for_a_top_up_and_go_on(house):
     assert receipt.status is State.WAITING
     assert receipt.waits_for == "budget"
     assert receipt.text == "calls: 2 of 2"
-    assert receipt.next_action == "yaoki top-up r"
+    assert receipt.next_action == "yaoki top-up r --calls 2"
     assert len(house.done) == 2
     house.top_up(calls=2)
     receipt = house.run(work.bind())

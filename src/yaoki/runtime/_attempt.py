@@ -74,7 +74,7 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         yield Suspend("replay")
     slot = past.slot if past is not None else -1
     if slot < 0:
-        slot, joined = live.history.slots.lowest(step.action)
+        slot, joined = live.history.slots.lowest(step.action, step.key)
         if joined is not None:
             yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
             return False, None

@@ -48,12 +48,13 @@ class Slots:
         slots[index] = owner
         self._by_action[action] = slots
 
-    def lowest(self, action: str) -> tuple[int, Past | None]:
+    def lowest(self, action: str, step: str) -> tuple[int, Past | None]:
         """
         Return the slot a new equal call takes, and the step it must share an outcome with, if any.
 
         A slot whose step is open or complete is passed over; one that ended `no` is free again; one in
-        doubt, skipped, or happened with its value lost is never executed again: the new call joins it.
+        doubt, skipped, or happened with its value lost is never executed again: a later call joins it. A call in
+        a branch beside it (of one map, one call_tools) is no later call, whenever it comes: it is its own action.
         """
         found = self._by_action.get(action)
         if found is None:
@@ -62,9 +63,16 @@ class Slots:
         for index, owner in enumerate(slots):
             if owner is None or owner.slot_free:
                 return index, None
-            if owner.slot_shared:
+            if owner.slot_shared and not _side_by_side(owner.step, step):
                 return index, owner
         return len(slots), None
+
+
+def _side_by_side(one: str, other: str) -> bool:
+    """Whether two steps stand in branches that part from one another, neither before the other in the loop's order."""
+    ones, others = one.split("/")[1:-1], other.split("/")[1:-1]
+    parted = next(((a, b) for a, b in zip(ones, others, strict=False) if a != b), None)
+    return parted is not None and parted[0].partition("[")[0] == parted[1].partition("[")[0]
 
 
 class Past(Struct, eq=False):
