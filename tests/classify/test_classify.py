@@ -280,9 +280,7 @@ def test_a_child_process_says_how_it_ended(script: str, kind: FailureKind, reaso
 
 def test_a_child_process_past_its_time_may_have_acted() -> None:
     failure = classify(
-        raised(
-            lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(30)"], check=True, timeout=0.05)
-        )
+        raised(lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(30)"], check=True, timeout=0.05))
     )
     assert (failure.kind, failure.executed) == (K.TRANSIENT, MAYBE)
 

@@ -6,6 +6,8 @@ The rules: docs/guarantees.md, "The gate" and "Keys and slots".
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.runtime.errors import refused, reset, status
@@ -105,20 +107,24 @@ def test_equal_parallel_calls_are_two_actions_and_two_questions(house):
         assert len(house.done) == len(receipt.asks) in (1, 2)
 
 
-def test_an_equal_call_joins_an_open_question(house):
-    """A second branch makes the same call while the first waits: one action, one question, one answer for both."""
+def test_an_equal_call_joins_an_open_question(async_house):
+    """The same call is made again while the first waits: one action, one question, one answer for both."""
+    house = async_house
 
     @house.tool
     def charge(order: str) -> str:
         house.note("charge")
         raise reset()
 
-    async def one(n):
-        return await got(charge("A"))
+    @house.tool(effect=Effect.READ_ONLY)
+    async def look() -> None:
+        await asyncio.sleep(0.01)
 
     @house.loop
     async def work(run) -> list:
-        return [s.value for s in await got(run.map(house.fn(one), [0, 1], limit=1))]
+        first = asyncio.ensure_future(charge("A"))
+        await look()
+        return [await charge("A"), await first]
 
     receipt = house.run(work.bind())
     assert receipt.status is State.WAITING
@@ -129,8 +135,36 @@ def test_an_equal_call_joins_an_open_question(house):
     assert house.done == ["charge"]
 
 
-def test_a_call_that_joined_a_doubt_is_not_a_third_action(house):
+def test_a_call_that_joined_a_doubt_is_not_a_third_action(async_house):
     """It did not happen: the first is sent again, and whoever waited on the same question shares what comes of it."""
+    house = async_house
+
+    @house.tool(effect=Effect.KEYED, retry=Retry.never)
+    def charge(order: str, *, idempotency_key: str = INJECTED) -> str:
+        house.note(idempotency_key)
+        if len(house.done) == 1:
+            raise reset()
+        return f"sent {len(house.done)}"
+
+    @house.tool(effect=Effect.READ_ONLY)
+    async def look() -> None:
+        await asyncio.sleep(0.01)
+
+    @house.loop
+    async def work(run) -> list:
+        first = asyncio.ensure_future(charge("A"))
+        await look()
+        return [await charge("A"), await first]
+
+    assert house.run(work.bind()).status is State.WAITING
+    house.answer("not-happened", ask="q1")
+    assert house.run(work.bind()).unwrap() == ["sent 2", "sent 2"]
+    assert len(house.done) == 2
+    assert len(set(house.done)) == 1
+
+
+def test_an_equal_call_in_a_branch_beside_is_its_own_action(house):
+    """Two orders of a map may be equal and both meant: one in doubt does not stand for the other, whoever comes first."""
 
     @house.tool(effect=Effect.KEYED, retry=Retry.never)
     def charge(order: str, *, idempotency_key: str = INJECTED) -> str:
@@ -147,10 +181,9 @@ def test_a_call_that_joined_a_doubt_is_not_a_third_action(house):
         return [s.value for s in await got(run.map(house.fn(one), [0, 1], limit=1))]
 
     assert house.run(work.bind()).status is State.WAITING
-    house.answer("not-happened", ask="q1")
-    assert house.run(work.bind()).unwrap() == ["sent 2", "sent 2"]
-    assert len(house.done) == 2
-    assert len(set(house.done)) == 1
+    house.answer("happened", "ch_1")
+    assert house.run(work.bind()).unwrap() == ["ch_1", "sent 2"]
+    assert len(set(house.done)) == 2
 
 
 def test_an_equal_call_after_a_skip_gets_the_recorded_answer(house):
