@@ -164,7 +164,7 @@ def test_a_call_that_joined_a_doubt_is_not_a_third_action(async_house):
 
 
 def test_an_equal_call_in_a_branch_beside_is_its_own_action(house):
-    """Two orders of a map may be equal and both meant: one in doubt does not stand for the other, whoever comes first."""
+    """Two orders of a map may be equal and both meant: one in doubt does not stand for the other."""
 
     @house.tool(effect=Effect.KEYED, retry=Retry.never)
     def charge(order: str, *, idempotency_key: str = INJECTED) -> str:

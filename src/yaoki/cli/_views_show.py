@@ -222,7 +222,8 @@ def _next(receipt: Receipt[Any], commands: Commands, *, left: bool) -> list[Line
         case State.WAITING if receipt.waits_for == "code":
             return [line("Next   ", (again, "command"))]
         case State.WAITING if receipt.waits_for == "budget":
-            return [line("Next   ", (commands.dress(receipt.next_action), "command"), ("   or however much more", "dim"))]
+            more = commands.dress(receipt.next_action)
+            return [line("Next   ", (more, "command"), ("   or however much more", "dim"))]
         case State.WAITING if not any(not ask.verdict for ask in receipt.asks) and receipt.next_action:
             return [line("Next   ", (commands.dress(receipt.next_action), "command"))]
         case _:

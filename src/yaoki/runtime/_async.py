@@ -81,8 +81,8 @@ class AsyncDriver:
         if branch.cut:
             cut_branch(live, tool.name)
         steps = ladder(live, step)
+        live.asked.add(step.key)
         if self.unfired_timeouts:
-            live.asked.add(step.key)
             self.look_at_unfired()
         if not tool.is_async:
             self.plain.live = live
@@ -139,6 +139,12 @@ class AsyncDriver:
             if not sleeper.done():
                 sleeper.set_result(None)
         self.check_quiet()
+
+    def settled(self, key: str) -> None:
+        """Wake the calls that share a step's answer: it may have come."""
+        for held in self.held:
+            if held.suspend.waits_for == "join" and held.suspend.text == key and not held.wake.done():
+                held.wake.set_result(None)
 
     def posted(self) -> None:
         """Look for answers, top-ups and cancels, and wake whom they concern."""
@@ -351,6 +357,8 @@ class _Performance:
             live.detached = True
             raise
         live.show(write.key, write.record)
+        if self._driver.held:
+            self._driver.settled(write.key)
 
     async def _call(self, call: Call) -> object:
         driver, branch = self._driver, self._branch

@@ -70,7 +70,7 @@ class Suspend:
 
     def __init__(
         self,
-        waits_for: Literal["person", "budget", "signal", "code", "halt", "time", "replay"],
+        waits_for: Literal["person", "budget", "signal", "code", "halt", "time", "replay", "join"],
         *,
         question: str = "",
         until_ms: int = 0,

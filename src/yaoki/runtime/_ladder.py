@@ -233,6 +233,9 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             done, value = yield from _skipped(live, step, failure, quiet=True)
             assert done
             return value
+        if joined.step in live.asked and not (joined.closed or joined.cut_by_timeout):
+            yield Suspend("join", text=joined.step)  # it is sent again: what comes of that is the answer
+            continue
         done, value = yield from attempt(live, step, past)
         while not done and not past.settled:
             done, value = yield from _next(live, step, past)
