@@ -142,13 +142,13 @@ class House:
 
         async def whole() -> Any:
             async with AsyncRunner(self.url, clock=self.clock, **options) as runner:
-                synced = runner._commits.synced
+                sync_async = runner.store.sync_async
 
-                def watched() -> asyncio.Future[None]:
-                    acks.append(synced())
-                    return acks[-1]
+                def watched(waiting: Any) -> None:
+                    acks.extend(waiting)
+                    sync_async(waiting)
 
-                runner._commits.synced = watched
+                runner.store.sync_async = watched
                 return await work(runner)
 
         factory = None if self.real_time else lambda: FakeTimeLoop(self.clock, busy)

@@ -163,11 +163,7 @@ class AsyncDriver:
         live = self.live
         seq = live.note(key, record)
         try:
-            if self.commits.active <= 1:
-                self.commits.append(live, seq, key, record)
-            else:
-                await self.commits.enqueue(live, seq, key, record)
-            live.journal.mark()
+            await self.commits.commit(live, seq, key, record, Barrier.WRITTEN)
         except asyncio.CancelledError:
             self.commits.flush()
             raise
@@ -336,16 +332,7 @@ class _Performance:
             raise Fenced(f"run {live.name} is no longer driven here")
         seq = live.note(write.key, write.record)
         try:
-            if commits.active <= 1:
-                commits.append(live, seq, write.key, write.record)
-            else:
-                await commits.enqueue(live, seq, write.key, write.record)
-            if write.barrier is Barrier.SYNCED:
-                await commits.synced()
-            elif write.barrier is Barrier.STARTED:
-                live.journal.soon()
-            else:
-                live.journal.mark()
+            await commits.commit(live, seq, write.key, write.record, write.barrier)
         except asyncio.CancelledError as error:
             commits.flush()
             self._cancelled = error

@@ -8,9 +8,10 @@ transaction; those that must be on disk share an fsync (group commit).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from yaoki.errors import Fenced, JournalError
+from yaoki.runtime._effects import Barrier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,14 @@ __all__ = ["Commits"]
 _BATCH_MAX = 64
 
 
+class _Pending(NamedTuple):
+    live: Live
+    seq: int
+    items: list[tuple[str, Record]]
+    ack: asyncio.Future[None]
+    synced: bool
+
+
 class Commits:
     """The commit path of one async runner; belongs to its event loop."""
 
@@ -31,22 +40,32 @@ class Commits:
         self.active = 0
         self._journal = journal
         self._loop = asyncio.get_running_loop()
-        self._pending: list[tuple[Live, int, list[tuple[str, Record]]]] = []
-        self._waiting: list[asyncio.Future[None]] = []
+        self._pending: list[_Pending] = []
         self._scheduled = False
         journal.deliver = self._deliver
 
-    def append(self, live: Live, seq: int, key: str, record: Record) -> None:
-        """Commit one record now."""
-        if self._pending:
-            self.flush()
-        self._journal.append(live.run, live.epoch, seq, ((key, record),))
+    async def commit(self, live: Live, seq: int, key: str, record: Record, barrier: Barrier) -> None:
+        """Commit one record, alone at once or with the others of this tick, and return when the barrier is reached."""
+        synced = barrier is Barrier.SYNCED
+        if self.active > 1:
+            await self._enqueue(live, seq, key, record, synced=synced)
+        else:
+            if self._pending:
+                self.flush()
+            self._journal.append(live.run, live.epoch, seq, ((key, record),))
+            if synced:
+                ack = self._loop.create_future()
+                self._journal.sync_async([ack])
+                await ack
+        if barrier is Barrier.STARTED:
+            self._journal.soon()
+        elif not synced:
+            self._journal.mark()
 
-    def enqueue(self, live: Live, seq: int, key: str, record: Record) -> asyncio.Future[None]:
-        """Commit one record with the others of this tick; the future is its ack."""
-        self._pending.append((live, seq, [(key, record)]))
+    def _enqueue(self, live: Live, seq: int, key: str, record: Record, *, synced: bool = False) -> asyncio.Future[None]:
+        """Commit one record with the others of this tick; the future is its ack: written, or on disk if `synced`."""
         ack = self._loop.create_future()
-        self._waiting.append(ack)
+        self._pending.append(_Pending(live, seq, [(key, record)], ack, synced))
         if len(self._pending) >= _BATCH_MAX:
             self.flush()
         elif not self._scheduled:
@@ -60,47 +79,48 @@ class Commits:
         if not self._pending:
             return
         batch, self._pending = self._pending, []
-        waiting, self._waiting = self._waiting, []
         results: list[BaseException | None]
         try:
             results = self._commit(batch)
         except JournalError as error:
-            results = [error] * len(waiting)
+            results = [error] * len(batch)
         except BaseException:
             # Ctrl-C between folding and writing: what is in memory may not be in the store. Nothing more is
             # written for these runs, as after a death; their journals decide what was.
-            for live, _, _ in batch:
-                live.detached = True
-            results = [Fenced(f"run {live.name}: interrupted while it was written") for live, _, _ in batch]
-            self._acknowledge(waiting, results)
+            for one in batch:
+                one.live.detached = True
+            self._acknowledge(batch, [Fenced(f"run {one.live.name}: interrupted while written") for one in batch])
             raise
-        self._acknowledge(waiting, results)
+        self._acknowledge(batch, results)
 
-    def _commit(self, batch: list[tuple[Live, int, list[tuple[str, Record]]]]) -> list[BaseException | None]:
+    def _commit(self, batch: list[_Pending]) -> list[BaseException | None]:
         if len(batch) > 1:
-            return self._journal.append_batch([(live.run, live.epoch, seq, items) for live, seq, items in batch])
-        live, seq, items = batch[0]
+            return self._journal.append_batch([(p.live.run, p.live.epoch, p.seq, p.items) for p in batch])
+        one = batch[0]
         try:
-            self._journal.append(live.run, live.epoch, seq, items)
+            self._journal.append(one.live.run, one.live.epoch, one.seq, one.items)
         except Fenced as fenced:
             return [fenced]
         return [None]
 
-    @staticmethod
-    def _acknowledge(waiting: list[asyncio.Future[None]], results: Sequence[BaseException | None]) -> None:
-        for ack, result in zip(waiting, results, strict=True):
-            if ack.done():
+    def _acknowledge(self, batch: list[_Pending], results: Sequence[BaseException | None]) -> None:
+        """Tell each who waits what came of its record; those that must be on disk wait on, for one fsync."""
+        unsynced: list[asyncio.Future[None]] = []
+        for one, result in zip(batch, results, strict=True):
+            if one.ack.done():
                 continue
-            if result is None:
-                ack.set_result(None)
+            if result is not None:
+                one.ack.set_exception(result)
+            elif one.synced:
+                unsynced.append(one.ack)
             else:
-                ack.set_exception(result)
-
-    def synced(self) -> asyncio.Future[None]:
-        """Return the ack that everything written so far is on disk."""
-        ack = self._loop.create_future()
-        self._journal.sync_async(ack)
-        return ack
+                one.ack.set_result(None)
+        if not unsynced:
+            return
+        try:
+            self._journal.sync_async(unsynced)
+        except JournalError as error:
+            _acknowledge([unsynced], error)
 
     def _deliver(self, waiters: list[object], error: BaseException | None) -> None:
         """Called in the syncer's thread: one wake-up for all that one fsync served."""
@@ -111,11 +131,11 @@ class Commits:
 
 
 def _acknowledge(waiters: list[object], error: BaseException | None) -> None:
-    for waiter in waiters:
-        ack = cast("asyncio.Future[None] | None", waiter)
-        if ack is None or ack.done():
-            continue
-        if error is None:
-            ack.set_result(None)
-        else:
-            ack.set_exception(error if isinstance(error, JournalError) else JournalError(str(error)))
+    for group in waiters:
+        for ack in cast("list[asyncio.Future[None]]", group):
+            if ack.done():
+                continue
+            if error is None:
+                ack.set_result(None)
+            else:
+                ack.set_exception(error if isinstance(error, JournalError) else JournalError(str(error)))
