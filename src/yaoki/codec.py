@@ -86,7 +86,7 @@ class Codec:
         try:
             return self._decode(data)
         except Exception as error:
-            msg = f"{self.type_name}: {_bounded(error)}. The stored value does not fit the annotation."
+            msg = f"{self.type_name}: {_bounded(error)}"
             raise EncodingError(msg) from error
 
     def schema(self) -> dict[str, object]:

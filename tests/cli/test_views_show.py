@@ -18,8 +18,9 @@ from tests.cli.made import (
 from yaoki.cli._views_ask import example_of
 from yaoki.cli._views_journal import journal_data, journal_lines
 from yaoki.cli._views_runs import runs_lines
-from yaoki.cli._views_show import show_lines, timeline_lines
+from yaoki.cli._views_show import show_lines
 from yaoki.cli._views_text import Commands
+from yaoki.cli._views_timeline import timeline_lines
 from yaoki.records import Begin, Claimed, Effect, Entry, Executed, Failure, FailureKind, Settle, Spent, State
 from yaoki.runtime._receipt import Ask
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -36,7 +37,10 @@ _VERBS = {
 }
 """Each is `yaoki.cli.<verb>.<verb>`, its dash an underscore; only the one that was typed is imported."""
 
-_EPILOG = "Exit codes: 0 done, 1 run dead, 2 usage, 3 waits for somebody, 4 capped, 5 cancelled, 70 failed or busy."
+_EPILOG = (
+    "Exit codes: 0 done, 1 run dead, 2 usage, 3 waits for somebody, 4 capped, 5 cancelled, 70 failed or busy. "
+    "yaoki --version says which version this is."
+)
 _USAGE = (AnswerRefused, DeclarationError, EncodingError, InputMismatch, RunNotFound)
 """Errors of what was typed; every other one is the command's own."""
 
@@ -45,6 +49,8 @@ def run_command(argv: Sequence[str]) -> int:
     """Run the command and return its exit code; an error is one line on stderr, and JSON if that was asked for."""
     out = Out(as_json="--json" in argv)
     try:
+        if list(argv[:1]) == ["--version"]:
+            return _version()
         return _call(list(argv))
     except CommandError as error:
         return _refuse(out, error.code, error.message, error.exit_code, argv)
@@ -57,7 +63,16 @@ def run_command(argv: Sequence[str]) -> int:
         return _refuse(out, "internal", f"{type(error).__name__}: {error}; see --debug", Exit.FAILED, argv)
 
 
+def _version() -> int:
+    from importlib.metadata import version
+
+    sys.stdout.write(f"yaoki {version('yaoki')}\n")
+    return Exit.DONE
+
+
 def _call(argv: list[str]) -> int:
+    if argv and argv[0].partition("=")[0] in _AFTER and (moved := _moved(argv)):
+        raise CommandError("usage", f"{argv[0].partition('=')[0]} goes after the verb: {moved}")
     verb = next((word for word in argv if not word.startswith("-")), "")
     command = typer.main.get_command(_app(verb))
     try:
@@ -67,13 +82,23 @@ def _call(argv: list[str]) -> int:
     except typer.Exit as ended:
         return ended.exit_code
     except Exception as error:
-        usage = _usage_of(error, verb)
+        usage = _usage_of(error, verb, argv)
         if usage is None:
             raise
         if not usage:
             return Exit.USAGE
         raise CommandError("usage", usage) from error
     return result if isinstance(result, int) else Exit.DONE
+
+
+_AFTER = ("--store", "--json", "--debug")
+"""Options of every verb, which people also try before it."""
+
+
+def _moved(argv: list[str]) -> str:
+    """Return the command with what stands before its verb put at its end, or `""`: there is no verb."""
+    at = next((i for i, word in enumerate(argv) if word in _VERBS and argv[i - 1] != "--store"), None)
+    return "" if at is None else shlex.join(["yaoki", *argv[at:], *argv[:at]])
 
 
 def _app(verb: str) -> typer.Typer:
@@ -104,7 +129,7 @@ def _unread() -> int:
     return Exit.FAILED
 
 
-def _usage_of(error: Exception, verb: str) -> str | None:
+def _usage_of(error: Exception, verb: str, argv: list[str]) -> str | None:
     """Return the line for a wrong command line, empty if help was shown instead; `None` for any other error."""
     message = getattr(error, "format_message", None)
     if message is None:
@@ -113,8 +138,28 @@ def _usage_of(error: Exception, verb: str) -> str | None:
         sys.stderr.write(f"{error}\n" if str(error) else "")
         return ""
     text = " ".join(str(message()).split()).rstrip(".")
+    if meant := _meant(text, verb, argv):
+        return meant
     asked = f"yaoki {verb} --help" if verb in _VERBS else "yaoki --help"
     return f"{text}{'' if text.endswith('?') else '.'} See: {asked}"
+
+
+_EXTRA = "Got unexpected extra argument"
+_WITH_RUN = ("show", "cancel", "redrive", "top-up")
+
+
+def _meant(text: str, verb: str, argv: list[str]) -> str:
+    """Return a better line for a frequent slip, or nothing."""
+    words = [word for word in argv if not word.startswith("-") and word != verb]
+    if verb == "runs" and text.startswith(_EXTRA) and words:
+        return f"yaoki runs takes no run: yaoki show {shlex.quote(words[0])} says where that one is"
+    if verb in _WITH_RUN and text.startswith(_EXTRA) and words:
+        return f"yaoki {verb} takes one run at a time: yaoki {verb} {shlex.quote(words[0])}"
+    if verb == "run" and text.startswith("Missing argument"):
+        return "which loop? yaoki run FILE:LOOP, and --run-id ID to go on with a run; yaoki show ID has its FILE:LOOP"
+    if verb == "answer" and text.startswith("Missing argument") and words:
+        return f"say the answer too; yaoki show {shlex.quote(words[0])} lists what can be typed"
+    return ""
 
 
 def _refuse(out: Out, code: str, message: str, exit_code: int, argv: Sequence[str]) -> int:

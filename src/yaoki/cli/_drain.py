@@ -17,10 +17,9 @@ from yaoki.runtime._live import Halt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from yaoki.journal import RunRow
+    from yaoki.journal import Claim, RunRow
     from yaoki.runtime import Bound
     from yaoki.runtime._drive import Returned
-    from yaoki.runtime._history import History
     from yaoki.runtime._live import Live
     from yaoki.runtime._sync import SyncDriver
 
@@ -68,18 +67,21 @@ class DrainingRunner(Runner):
         if self._driven is not None:
             self._driven.stop_with(HALT)
 
-    def _drive(self, row: RunRow, bound: Bound[Any]) -> History:
+    def _claim(self, row: RunRow, *, joined: bool) -> Claim | None:
         if self._own.draining:
             raise Drained
+        return super()._claim(row, joined=joined)
+
+    def _drive(self, claim: Claim, bound: Bound[Any]) -> Live:
         self._own.driving = True
         try:
-            history = super()._drive(row, bound)
+            live = super()._drive(claim, bound)
         finally:
             self._own.driving = False
             self._driven = None
         if self._own.draining:
-            raise_if_moving(self.store.get(row.name))
-        return history
+            raise_if_moving(self.store.get(claim.row.name))
+        return live
 
     def _body(self, live: Live, bound: Bound[Any], driver: SyncDriver) -> Returned:
         self._driven = live

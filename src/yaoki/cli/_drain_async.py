@@ -11,11 +11,10 @@ from yaoki.runtime._async_runner import AsyncRunner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from yaoki.journal import RunRow
+    from yaoki.journal import Claim, RunRow
     from yaoki.runtime import Bound, Receipt
     from yaoki.runtime._async import AsyncDriver
     from yaoki.runtime._drive import Returned
-    from yaoki.runtime._history import History
     from yaoki.runtime._live import Live
 
 __all__ = ["DrainingAsyncRunner"]
@@ -56,18 +55,21 @@ class DrainingAsyncRunner(AsyncRunner):
         elif not self._driving and self._main is not None:
             self._main.cancel()
 
-    async def _drive(self, row: RunRow, bound: Bound[Any]) -> History:
+    def _claim(self, row: RunRow, *, joined: bool) -> Claim | None:
         if self._draining:
             raise Drained
+        return super()._claim(row, joined=joined)
+
+    async def _drive(self, claim: Claim, bound: Bound[Any]) -> Live:
         self._driving = True
         try:
-            history = await super()._drive(row, bound)
+            live = await super()._drive(claim, bound)
         finally:
             self._driving = False
             self._at = None
         if self._draining:
-            raise_if_moving(self.store.get(row.name))
-        return history
+            raise_if_moving(self.store.get(claim.row.name))
+        return live
 
     async def _body(self, live: Live, bound: Bound[Any], driver: AsyncDriver) -> Returned:
         self._at = live, driver

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from yaoki.cli._views_text import clean, plain
+from yaoki.cli._views_text import clean, plain, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,8 @@ def _write(stream: TextIO, lines: Sequence[Line]) -> None:
     from rich.text import Text
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    for line in lines:
+    fitting = (part for line in lines for part in wrapped(line, console.width))
+    for line in fitting:
         parts = [(clean(text), _STYLES[role] if role else "") for text, role in line]
         console.print(Text.assemble(*parts))
 

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from yaoki.cli._store import open_store
-from yaoki.cli._views_show import row_spans
 from yaoki.cli._views_steps import identity, rows
 from yaoki.cli._views_text import columns
+from yaoki.cli._views_timeline import row_spans, waiting_text
 from yaoki.cli._watch import Watch
 from yaoki.errors import JournalError, RunNotFound
 from yaoki.records import State
@@ -16,12 +16,13 @@ from yaoki.records import State
 if TYPE_CHECKING:
     from yaoki.cli._options import Session
     from yaoki.cli._views_steps import Row
-    from yaoki.records import Entry
     from yaoki.runtime import Runner
 
 __all__ = ["Reader"]
 
 _SETTLED = ("ok", "failed", "UNKNOWN", "refused", "adopted", "asked")
+_LONG_MS = 5_000
+"""A wait of this length gets a line also where nobody watches: a log that is silent for long looks hung."""
 
 
 class Reader:
@@ -40,6 +41,7 @@ class Reader:
         self._store: Runner | None = None
         self._seen: set[int] = set()
         self._told: dict[str, int] = {}
+        self._waited: dict[str, int] = {}
         self._turn = 0
 
     def look(self, *, tell: bool = True) -> None:
@@ -52,8 +54,13 @@ class Reader:
         fresh = [entry for entry in entries if entry.seq not in self._seen]
         self._seen.update(entry.seq for entry in fresh)
         self.watch.feed(fresh, self._here.clock.monotonic_s())
-        if fresh and self._here.out.watched:
-            self._news_of(entries, tell=tell)
+        if not fresh:
+            return
+        story = rows(entries)
+        if self._here.out.watched:
+            self._news_of(story, tell=tell)
+        if tell:
+            self._waits_of(story)
 
     def at_rest(self) -> bool:
         """Whether the run is final or waits for somebody, as the store has it now."""
@@ -72,9 +79,21 @@ class Reader:
             self._store = self._stack.enter_context(open_store(self._here.store))
         return self._store
 
-    def _news_of(self, entries: list[Entry], *, tell: bool) -> None:
+    def _waits_of(self, story: list[Row]) -> None:
+        """Write each wait for a time once: on a terminal every one, elsewhere those long enough to look hung."""
+        out, now = self._here.out, self._here.now()
+        for row in story:
+            if row.outcome != "waiting" or row.next_at <= now.now_ms or self._waited.get(row.key) == row.next_at:
+                continue
+            self._waited[row.key] = row.next_at
+            if out.watched:
+                out.progress(columns([row_spans(row, now)]))
+            elif row.next_at - now.now_ms > _LONG_MS:
+                out.note(waiting_text(row, now))
+
+    def _news_of(self, story: list[Row], *, tell: bool) -> None:
         """Take note of each step that has ended, and write it if it is to be told."""
-        ended = [row for row in rows(entries) if self._news(row)]
+        ended = [row for row in story if self._news(row)]
         if not tell:
             return
         now = self._here.now()

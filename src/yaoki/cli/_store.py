@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._exits import CommandError
+from yaoki.cli._views_ask import open_asks
 from yaoki.errors import RunNotFound
+from yaoki.policy import Ask
 from yaoki.records import State
 
 if TYPE_CHECKING:
@@ -17,7 +20,20 @@ if TYPE_CHECKING:
     from yaoki.runtime import Runner
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["known_run", "left_alone", "open_store"]
+__all__ = ["Standing", "known_run", "left_alone", "open_store", "standing"]
+
+_ENDED_READ_MAX = 200
+"""Journals of ended runs read for a question they left open: the newest, and only while one can be answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the rows of a store do not say about its runs, by their ids."""
+
+    died: frozenset[str] = frozenset()
+    """Those whose process died, and which nobody has taken up since."""
+    asking: dict[str, str] = field(default_factory=dict[str, str])
+    """The open question of each whose row names none: it is pending, or has ended."""
 
 
 def open_store(url: str) -> AbstractContextManager[Runner]:
@@ -35,6 +51,25 @@ def left_alone(store: Runner, receipts: Iterable[Receipt[Any]]) -> set[str]:
         if row is not None and row.state is State.RUNNING and not store.store.driven(row):
             left.add(row.name)
     return left
+
+
+def standing(store: Runner, receipts: Iterable[Receipt[Any]], now_ms: int) -> Standing:
+    """Return what must be looked up beside the rows: locks, and journals of runs that may ask."""
+    runs = list(receipts)
+    ended = sorted((r for r in runs if r.status.final and r.ended_at), key=lambda r: -r.ended_at)[:_ENDED_READ_MAX]
+    answerable_ms = now_ms - int(Ask().expires_s * 1000)
+    read = [r for r in runs if r.status is State.PENDING]
+    read += [r for r in ended if r.ended_at > answerable_ms]
+    asking: dict[str, str] = {}
+    for receipt in read:
+        text = _asks(store.get(receipt.run_id), now_ms)
+        if text is not None:
+            asking[receipt.run_id] = text
+    return Standing(died=frozenset(left_alone(store, runs)), asking=asking)
+
+
+def _asks(receipt: Receipt[Any], now_ms: int) -> str | None:
+    return next((ask.text for ask in open_asks(receipt, now_ms)), None)
 
 
 def known_run(store: Runner, run_id: str, here: Session) -> Receipt[Any]:

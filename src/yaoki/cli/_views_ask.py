@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from yaoki.classify import redact
 from yaoki.cli._views_text import Line, columns, duration, line, plural, short_call, shorten
+from yaoki.codec import fits
 from yaoki.records import Begin, Claimed, Effect, Executed, Settle
 
 if TYPE_CHECKING:
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
     from yaoki.cli._views_text import Commands, Now, Span
     from yaoki.records import Entry
-    from yaoki.runtime._receipt import Ask
+    from yaoki.runtime._receipt import Ask, Receipt
 
-__all__ = ["Evidence", "ask_lines", "evidence", "example_of"]
+__all__ = ["Evidence", "ask_lines", "evidence", "example_of", "open_asks", "skipped"]
 
 _MESSAGE_CELLS = 300
 _SUBJECT = re.compile(r"\(([\w.@:/+-]+)[,)]")
@@ -56,21 +57,55 @@ def evidence(entries: Sequence[Entry], step: str) -> Evidence:
     return Evidence(begin=begin, settle=settle, pid=maker, attempts=attempts, checks=checks)
 
 
-def ask_lines(run_id: str, ask: Ask, known: Evidence, now: Now, commands: Commands) -> list[Line]:
-    """Return an open question as it is shown: what is asked, what is known, what to type, what happens if not."""
-    head = "Did this happen?" if ask.why == "doubt" else _TITLES.get(ask.why, "Question")
+def open_asks(receipt: Receipt[Any], now_ms: int) -> list[Ask]:
+    """Return the questions that still want an answer; of a run that has ended, those about what happened."""
+    return [
+        ask
+        for ask in receipt.asks
+        if not ask.verdict
+        and not (ask.expires_at and ask.expires_at <= now_ms)
+        and (ask.why == "doubt" or not receipt.status.final)
+    ]
+
+
+def ask_lines(
+    run_id: str, ask: Ask, known: Evidence, now: Now, commands: Commands, *, ended: bool = False
+) -> list[Line]:
+    """
+    Return an open question as it is shown: what is asked, what is known, what to type, what happens if not.
+
+    `ended` says that the run is final: an answer is recorded then, and moves nothing.
+    """
+    head = _TITLES.get(ask.why, "Question")
+    if ask.why == "doubt":
+        head = "What was its result?" if _lost(ask) else "Did this happen?"
     subject = redact(ask.call or ask.text)
     lines = [line((head, "ask"), "   ", (subject, "head"), "            ", (f"ask {ask.id}", "dim"))]
     if ask.why == "doubt":
         lines += [line("  " + text) for text in _doubt(ask, known, now)]
     elif ask.call and ask.text:
         lines.append(line("  " + redact(ask.text)))
-    if ask.note:
+    if ended:
+        lines.append(line("  The run has ended: your answer is recorded, and nothing is sent."))
+    elif ask.note:
         lines.append(line("  " + redact(ask.note)))
     lines += [line(), line(_invitation(ask, known, now))]
-    lines += columns(_choices(run_id, ask, commands), indent="  ", gap="   ")
-    lines.append(line(_expiry(ask, now)))
+    lines += columns(_recordable(run_id, ask, commands) if ended else _choices(run_id, ask, commands), indent="  ")
+    if not ended:
+        lines.append(line(_expiry(ask, now)))
     return lines
+
+
+def _lost(ask: Ask) -> bool:
+    """Whether it is known to have happened, and only its result is not."""
+    return ask.why == "doubt" and ask.executed is Executed.YES
+
+
+def skipped(ask: Ask) -> str:
+    """Return what `skip` comes to for the loop, with a warning where its step never returns None by its type."""
+    if ask.why != "doubt" or not isinstance(ask.schema, dict) or fits(_mapping(ask.schema), None) is None:
+        return "go on with None; a gap is noted" if ask.why == "doubt" else "go on without an answer"
+    return f"the loop gets None: {ask.call.partition('(')[0] or 'its step'} is declared -> {ask.type}"
 
 
 _TITLES = {"approve": "May this be done?", "orphan": "Done already in an earlier pass?", "ask": "Question"}
@@ -84,6 +119,8 @@ def _doubt(ask: Ask, known: Evidence, now: Now) -> list[str]:
     tool = (begin.call or ask.call).partition("(")[0] or "it"
     if known.checks:
         texts.append(f"Its check was asked {plural(known.checks, 'time')} and could not say.")
+    if _lost(ask):
+        return [*texts, f"{tool} happened, so it is not sent again."]
     texts.append(_why_not_again(tool, begin))
     if begin.undeclared:
         texts.append("Takes a key, or only reads? Declare it, @tool(effect=…), and this question goes away.")
@@ -121,7 +158,7 @@ def _invitation(ask: Ask, known: Evidence, now: Now) -> str:
     if ask.why == "doubt" and known.begin is not None and known.begin.effect not in _REPEATABLE:
         subject = _SUBJECT.search(short_call(redact(ask.call), 200))
         what = subject[1] if subject else "it"
-        return f"Look in the receiving system for {what} near {now.utc(known.begin.at)}, then one of:"
+        return f"Look in the receiving system for {what} near {now.time(known.begin.at)}, then one of:"
     return "Answer with one of:"
 
 
@@ -131,11 +168,11 @@ def _choices(run_id: str, ask: Ask, commands: Commands) -> list[list[Span]]:
 
     kind = f" ({ask.type})" if ask.type else ""
     if ask.why == "doubt":
-        value = example_of(ask)
+        again = [] if _lost(ask) else [choice(_again(ask), "not-happened")]
         return [
-            choice(f"go on with this result{kind}", "happened", value),
-            choice(_again(ask), "not-happened"),
-            choice("go on with None; a gap is noted", "skip"),
+            choice(f"go on with this result{kind}", "happened", example_of(ask)),
+            *again,
+            choice(skipped(ask), "skip"),
             choice("raise StepFailed in the loop", "abort"),
         ]
     if ask.options:
@@ -143,6 +180,16 @@ def _choices(run_id: str, ask: Ask, commands: Commands) -> list[list[Span]]:
     else:
         rows = [choice(f"your answer{kind}", example_of(ask))]
     return [*rows, choice("go on without an answer", "skip"), choice("raise StepFailed in the loop", "abort")]
+
+
+def _recordable(run_id: str, ask: Ask, commands: Commands) -> list[list[Span]]:
+    """Return the answers that still say something once the run has ended."""
+    rows: list[list[Span]] = [
+        [(commands.verb("answer", run_id, ask.id, "happened", example_of(ask)), "command"), ("it happened", "dim")],
+    ]
+    if not _lost(ask):
+        rows.append([(commands.verb("answer", run_id, ask.id, "not-happened"), "command"), ("it did not", "dim")])
+    return rows
 
 
 def _again(ask: Ask) -> str:

@@ -8,20 +8,20 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import redact
-from yaoki.cli._views_ask import ask_lines, evidence
+from yaoki.cli._views_ask import ask_lines, evidence, open_asks
 from yaoki.cli._views_steps import identity, rows
 from yaoki.cli._views_text import Line, columns, duration, line, money, plural, short_call, shorten
-from yaoki.records import Claimed, State
+from yaoki.cli._views_timeline import note_of, timeline_lines
+from yaoki.records import Cancel, Claimed, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from yaoki.cli._views_steps import Row
     from yaoki.cli._views_text import Commands, Now, Role, Span
     from yaoki.records import Entry
     from yaoki.runtime._receipt import Met, Receipt
 
-__all__ = ["show_lines", "timeline_lines"]
+__all__ = ["show_lines"]
 
 _ROWS_SHOWN = 12
 _VALUE_SHOWN = 2_000
@@ -46,22 +46,24 @@ def show_lines(
     *,
     steps: bool = True,
     left: bool = False,
+    gone: bool = False,
 ) -> list[Line]:
     """
     Return a run for a person who must decide: headline, the reason, the commands, what it cost, what it did.
 
-    `left` says that the process that drove it is dead, and nobody has taken it up since.
+    `left` says that the process that drove it is dead, and nobody has taken it up since; `gone` that its file
+    is no longer where it was.
     """
+    asks = open_asks(receipt, now.now_ms)
     blocks: list[list[Line]] = [[_headline(receipt, entries, now, left=left)]]
     blocks += [
-        ask_lines(receipt.run_id, ask, evidence(entries, ask.step), now, commands)
-        for ask in receipt.asks
-        if not ask.verdict and receipt.status is State.WAITING
+        ask_lines(receipt.run_id, ask, evidence(entries, ask.step), now, commands, ended=receipt.status.final)
+        for ask in asks
     ]
-    blocks.append(_reason(receipt, now))
+    blocks.append(_reason(receipt, entries, now, asked=bool(asks)))
     blocks.append(_outcome(receipt))
     blocks.append(_listed("Gap", receipt.gaps) + _listed("Orphan", receipt.orphans))
-    blocks.append(_next(receipt, commands, left=left))
+    blocks.append(_next(receipt, commands, left=left, gone=gone, asked=bool(asks)))
     tail = [line(("Spent", "head"), "   ", " · ".join(_spent(receipt)))]
     if steps:
         tail += timeline_lines(entries, now, rows_max=_ROWS_SHOWN)
@@ -93,7 +95,11 @@ def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *,
             wait = f" since {now.time(since)} ({now.since(since)})" if since else ""
             return f" for {whom.get(receipt.waits_for, receipt.waits_for or 'somebody')}{wait}"
         case State.SLEEPING:
-            return f" until {now.time(receipt.wake_at)} ({now.until(receipt.wake_at)} to go)" if receipt.wake_at else ""
+            if not receipt.wake_at:
+                return ""
+            if receipt.wake_at <= now.now_ms:
+                return f" until {now.time(receipt.wake_at)}, {now.since(receipt.wake_at)} ago: nothing drives it"
+            return f" until {now.time(receipt.wake_at)} ({now.until(receipt.wake_at)} to go)"
         case State.RUNNING:
             claim = next((e.record for e in reversed(entries) if isinstance(e.record, Claimed)), None)
             if claim is None:
@@ -109,7 +115,7 @@ def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *,
             return f" {now.time(receipt.ended_at)}{took}"
 
 
-def _reason(receipt: Receipt[Any], now: Now) -> list[Line]:
+def _reason(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, asked: bool) -> list[Line]:
     """Return why it is there, where no question says it already."""
     match receipt.status:
         case State.DEAD:
@@ -118,7 +124,11 @@ def _reason(receipt: Receipt[Any], now: Now) -> list[Line]:
             lines = [line((redact(receipt.text) or "The code no longer fits what is recorded.", "ask"))]
             lines += [line(("  " + text, _diff_role(text))) for text in redact(receipt.diff).splitlines()]
             return [*lines, line("Nothing was executed. Put the code back as it was, and run it again.")]
-        case State.WAITING if any(not ask.verdict for ask in receipt.asks):
+        case State.PENDING:
+            return _pending(receipt, entries)
+        case State.SLEEPING:
+            return _asleep(receipt, entries, now, asked=asked)
+        case State.WAITING if asked:
             return []
         case State.COMPLETED:
             return []
@@ -128,6 +138,29 @@ def _reason(receipt: Receipt[Any], now: Now) -> list[Line]:
             return [line(f"Ended by {by}" + (f": {said}" if said else ""))]
         case _:
             return [line(redact(receipt.text))] if receipt.text else []
+
+
+def _pending(receipt: Receipt[Any], entries: Sequence[Entry]) -> list[Line]:
+    """Return what moved it, instead of what it waited for before that."""
+    posts = [line(f"{row.what} {row.note}".rstrip()) for row in rows(entries) if not row.key and row.by_hand][-1:]
+    if any(isinstance(entry.record, Cancel) for entry in entries):
+        return [*posts, line("The next run of it ends it as cancelled.")]
+    answered = {ask.text for ask in receipt.asks if ask.verdict}
+    text = "" if receipt.text in answered or posts else redact(receipt.text)
+    return [*posts, *([line(text)] if text else [])]
+
+
+def _asleep(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, asked: bool) -> list[Line]:
+    """Return which steps it sleeps for, where the journal says so; else the text it was left with."""
+    waiting = [row for row in rows(entries) if row.outcome == "waiting" and row.next_at][-_LISTED:]
+    if not waiting:
+        return [line(redact(receipt.text))] if receipt.text and not asked else []
+    lines: list[Line] = []
+    for row in waiting:
+        lines.append(line((short_call(redact(row.what)), "head"), ": ", note_of(row, now)))
+        if row.said:
+            lines.append(line("  " + shorten(row.said, _MESSAGE_CELLS)))
+    return lines
 
 
 def _death(receipt: Receipt[Any], now: Now) -> list[Line]:
@@ -201,30 +234,31 @@ def _listed(noun: str, items: Sequence[str]) -> list[Line]:
     return lines
 
 
-def _next(receipt: Receipt[Any], commands: Commands, *, left: bool) -> list[Line]:
+def _next(receipt: Receipt[Any], commands: Commands, *, left: bool, gone: bool, asked: bool) -> list[Line]:
     """Return the one command that takes it on, where no question has said it already."""
     run_id = receipt.run_id
-    again = commands.run(receipt.file, receipt.loop, run_id)
+    again: list[Span] = [(commands.run("" if gone else receipt.file, receipt.loop, run_id), "command")]
+    if gone:
+        again.append((f"   {PurePath(receipt.file).name} is not there any more", "dim"))
     redrive = commands.verb("redrive", run_id)
+    at_fault = "tries that step again, same key; fix the cause first"
+    if not receipt.step:
+        at_fault = "no step was at fault: change the loop first, then run it again"
     match receipt.status:
         case State.DEAD:
-            return [
-                line(
-                    "Next   ", (redrive, "command"), ("   tries that step again, same key; fix the cause first", "dim")
-                )
-            ]
+            return [line("Next   ", (redrive, "command")), line((f"       {at_fault}", "dim"))]
         case State.PENDING:
-            return [line("Next   ", (again, "command"))]
+            return [line("Next   ", *again)]
         case State.RUNNING if left:
-            return [line("Next   ", (again, "command"))]
+            return [line("Next   ", *again)]
         case State.SLEEPING:
-            return [line("If no process waits with it:   ", (again, "command"))]
+            return [line("If no process waits with it:   ", *again)]
         case State.WAITING if receipt.waits_for == "code":
-            return [line("Next   ", (again, "command"))]
+            return [line("Next   ", *again)]
         case State.WAITING if receipt.waits_for == "budget":
             more = commands.dress(receipt.next_action)
             return [line("Next   ", (more, "command"), ("   or however much more", "dim"))]
-        case State.WAITING if not any(not ask.verdict for ask in receipt.asks) and receipt.next_action:
+        case State.WAITING if not asked and receipt.next_action:
             return [line("Next   ", (commands.dress(receipt.next_action), "command"))]
         case _:
             return []
@@ -242,9 +276,10 @@ def _spent(receipt: Receipt[Any]) -> list[str]:
             parts.append(_of(used, bound.get(name + "s"), name, name + "s"))
     parts.append(_of(spent.retries, bound.get("retries"), "retry", "retries"))
     turn = max(receipt.turn, spent.turns)
-    if turn or "turns" in bound:
+    if turn:
         parts.append(f"turn {turn}" + (f"/{bound['turns']:g}" if "turns" in bound else ""))
-    parts.append(plural(receipt.attempts, "attempt"))
+    if receipt.attempts != spent.calls:
+        parts.append(plural(receipt.attempts, "attempt"))
     if receipt.restarts:
         parts.append(plural(receipt.restarts, "restart"))
     if receipt.failures:
@@ -261,54 +296,6 @@ def _healed(failures: Sequence[Met]) -> str:
     named = ", ".join(f"{reason} x{count}" if count > 1 else reason for reason, count in counts.most_common(3))
     healed = sum(met.healed for met in failures)
     rest = ", …" if len(counts) > 3 else ""  # noqa: PLR2004 - as many as are named
-    return f"{plural(len(failures), 'failure')}, {healed} healed ({named}{rest})"
-
-
-def timeline_lines(entries: Sequence[Entry], now: Now, *, rows_max: int) -> list[Line]:
-    """Return the last `rows_max` steps, each with its outcome, its length and what it took to get there."""
-    story = rows(entries)
-    shown = story[-rows_max:]
-    lines: list[Line] = []
-    if len(story) > len(shown):
-        lines.append(line((f"… {len(story) - len(shown)} earlier", "dim")))
-    table: list[list[Span]] = []
-    turn = -1
-    for row in shown:
-        here = identity(row.key).turn if row.key else turn
-        table.append(row_spans(row, now, turn=f"turn {here}" if here > 0 and here != turn else ""))
-        turn = here
-    return lines + columns(table)
-
-
-_OUTCOMES: dict[str, Role] = {
-    "ok": "good",
-    "adopted": "good",
-    "failed": "bad",
-    "refused": "bad",
-    "UNKNOWN": "ask",
-    "asked": "ask",
-    "cancelled": "dim",
-}
-
-
-def row_spans(row: Row, now: Now, *, turn: str = "") -> list[Span]:
-    """Return one step as cells: time, turn, call, outcome, length, note."""
-    if not row.key:
-        return [(now.time(row.at), "dim"), (turn, "dim"), (row.what, "head"), ("", ""), ("", ""), (row.note, "dim")]
-    parts = identity(row.key)
-    call = short_call(redact(row.what))
-    what = f"{parts.branch}  {call}" if parts.branch else call
-    took = duration(row.took_ms) if row.took_ms >= 0 else ""
-    role = _OUTCOMES.get(row.outcome, "")
-    return [(now.time(row.at), "dim"), (turn, "dim"), (what, ""), (row.outcome, role), (took, ""), (_note(row), "dim")]
-
-
-def _note(row: Row) -> str:
-    retries = row.attempts - 1
-    if row.outcome in ("ok", "adopted", "running") and retries > 0:
-        why = ", ".join(dict.fromkeys(row.reasons[:3]))
-        waited = f", waited {duration(row.waited_ms)}" if row.waited_ms else ""
-        return f"after {plural(retries, 'retry', 'retries')} ({why}{waited})"
-    if row.outcome == "failed" and retries > 0:
-        return f"{row.note} (attempt {row.attempts})"
-    return row.note
+    left = len(failures) - healed
+    outcome = f"{left} not healed" if left else "all healed" if healed > 1 else "healed"
+    return f"{plural(len(failures), 'failure')}, {outcome} ({named}{rest})"

@@ -81,6 +81,13 @@ class Row:
     pid: int = 0
     begun_at: int = 0
     timeout_ms: int = 0
+    attempts_max: int = 0
+    next_at: int = 0
+    """When it goes on, while it waits for a time; else 0."""
+    by_hand: bool = False
+    """Whether it is what a person did."""
+    said: str = ""
+    """What the last failure said."""
 
     @property
     def open(self) -> bool:
@@ -120,14 +127,14 @@ class _Story:
                 row = self._row(key, record.at, record.call)
                 row.outcome, row.note = "refused", record.failure.reason
             case Gap():
-                self._act(record.at, f"gap: {record.text}")
+                self._act(record.at, f"gap: {record.text}", by_hand=False)
             case Answer() | Redrive() | Cancel() | TopUp() | Signal():
                 self._act(record.at, *_act_of(record))
             case _:
                 pass
 
-    def _act(self, at: int, what: str, by: str = "") -> None:
-        self.rows.append(Row(key="", at=at, what=what, note=f"by {by}" if by else ""))
+    def _act(self, at: int, what: str, by: str = "", *, by_hand: bool = True) -> None:
+        self.rows.append(Row(key="", at=at, what=what, note=f"by {by}" if by else "", by_hand=by_hand))
 
     def _row(self, key: str, at: int, call: str) -> Row:
         row = self._steps.get(key)
@@ -144,6 +151,7 @@ class _Story:
         row.outcome, row.note, row.took_ms = "running", "", -1
         row.attempts += 1
         row.begun_at, row.timeout_ms = begin.at, begin.timeout_ms
+        row.attempts_max, row.next_at = begin.attempts_max, 0
 
     def _settle(self, key: str, settle: Settle) -> None:
         row = self._row(key, settle.at, "")
@@ -160,16 +168,19 @@ class _Story:
         if failure is not None:
             row.reasons.append(failure.reason)
             row.note = failure.reason
+            row.said = "" if failure.message == failure.reason else failure.message
             if failure.reason == "process.died":
                 row.took_ms = -1
         if settle.decision is not None and settle.decision.do in ("retry", "repair"):
             row.outcome = "waiting"
             row.waited_ms += settle.decision.wait_ms
+            row.next_at = settle.decision.next_at
 
     def _hold(self, key: str, hold: Hold) -> None:
         row = self._row(key, hold.at, hold.call)
         if row.outcome in ("", "waiting"):
             row.outcome, row.note = "waiting", f"for {hold.reason}" if hold.reason != "sleep" else "asleep"
+            row.next_at = 0 if hold.reason in ("question", "signal", "budget") else hold.until
 
     def _adopt(self, key: str, adopt: Adopt) -> None:
         row = self._row(key, adopt.at, adopt.call)

@@ -34,6 +34,7 @@ __all__ = [
     "short_call",
     "shorten",
     "width",
+    "wrapped",
 ]
 
 Role: TypeAlias = Literal["", "head", "good", "bad", "ask", "dim", "command", "add", "remove"]
@@ -98,11 +99,39 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def columns(rows: Sequence[Sequence[Span]], *, indent: str = "", gap: str = "  ") -> list[Line]:
-    """Return the rows as lines with aligned columns; the last column is not padded."""
+def wrapped(text: Line, cells_max: int) -> list[Line]:
+    """
+    Return the line broken between words so that each part fits, the later ones indented below the first.
+
+    A line with a command stays whole: broken, it could not be copied. So does a word wider than the terminal.
+    """
+    whole = "".join(part for part, _ in text)
+    if width(whole) <= cells_max or any(role == "command" for _, role in text):
+        return [text]
+    hang = len(whole) - len(whole.lstrip(" ")) + 2
+    lines: list[Line] = [[]]
+    used = 0
+    for part, role in text:
+        for word in _WORDS.findall(part):
+            cells = width(word.rstrip(" "))
+            if used > hang and used + cells > cells_max and cells:
+                lines.append([(" " * hang, "")])
+                used = hang
+            lines[-1].append((word, role))
+            used += width(word)
+    return lines
+
+
+_WORDS = re.compile(r" *[^ ]+ *| +")
+
+
+def columns(rows: Sequence[Sequence[Span]], *, indent: str = "", gap: str = "  ", width_max: int = 0) -> list[Line]:
+    """Return the rows as lines with aligned columns, none wider than `width_max`; the last one is not padded."""
     cells: list[list[Span]] = [[(clean(text), role) for text, role in row] for row in rows]
     count = max((len(row) for row in cells), default=0)
     widths = [max((width(row[i][0]) for row in cells if i < len(row)), default=0) for i in range(count)]
+    if width_max:
+        widths = [min(one, width_max) for one in widths]
     lines: list[Line] = []
     for row in cells:
         out: Line = [(indent, "")] if indent else []

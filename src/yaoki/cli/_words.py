@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from yaoki.cli._exits import CommandError
 from yaoki.cli._input import json_value
 from yaoki.cli._views_ask import example_of
+from yaoki.codec import fits
+from yaoki.errors import AnswerRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,27 +77,46 @@ def open_ask(receipt: Receipt[Any], ask: str | None) -> Ask | None:
     return asks[0] if len(asks) == 1 else None
 
 
-def value_of(typed: Words, ask: Ask | None) -> object:
+def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
     """
     Return the value as the question's type reads it; `ABSENT` where none is needed.
 
     A question for text takes the words as they are; every other type takes JSON.
 
     Raises:
-        CommandError: The value is no JSON, or `happened` lacks the value the step returns.
+        CommandError: The value is no JSON or of another type, `happened` lacks the value the step returns, or
+            the answer to a doubt is no verdict.
     """
     if typed.verdict in _WITHOUT_VALUE:
         return ABSENT
+    if ask is None:
+        return ABSENT if typed.value is None else json_value(typed.value, what="the answer")
+    if ask.why == "doubt" and typed.verdict == "value":
+        said = f"{typed.value} is no verdict on {ask.id}: say happened VALUE, not-happened, skip or abort"
+        raise CommandError("usage", f"{said}. See: yaoki show {run_id}")
+    example = f"for example: yaoki answer {run_id} {_example(ask)}"
     if typed.value is None:
-        if ask is None or _takes(ask, "null"):
-            return None if ask is not None else ABSENT
-        raise CommandError(
-            "usage",
-            f"what did {ask.call.partition('(')[0] or 'it'} return? happened {example_of(ask)} ({ask.type or 'JSON'})",
-        )
-    if ask is not None and _takes(ask, "string"):
+        if _takes(ask, "null"):
+            return None
+        tool = ask.call.partition("(")[0] or "it"
+        raise CommandError("usage", f"say what {tool} returned ({ask.type or 'as JSON'}), {example}")
+    if _takes(ask, "string"):
         return _text(typed.value)
-    return json_value(typed.value, what="the answer")
+    try:
+        value = json_value(typed.value, what="the answer")
+    except CommandError as error:
+        if not ask.type:
+            raise
+        raise CommandError("input.not_json", f"{typed.value} is no {ask.type} in JSON; {example}") from error
+    wrong = fits(cast("dict[str, object]", ask.schema), value) if isinstance(ask.schema, dict) else None
+    if wrong is not None:
+        raise CommandError(AnswerRefused.code, f"{ask.id} wants {ask.type or 'another type'}: {wrong}; {example}")
+    return value
+
+
+def _example(ask: Ask) -> str:
+    happened = ["happened"] if ask.why == "doubt" else []
+    return shlex.join([ask.id, *happened, example_of(ask)])
 
 
 def _text(typed: str) -> object:

@@ -149,7 +149,17 @@ def _say(job: Job, bound: Bound[Any]) -> None:
     """Say what should be known before the run starts; it is claimed by now, so nothing refuses it any more."""
     if job.notes:
         lines = [f"run {job.run_id}"] if job.name_it else []
-        sys.stderr.writelines(f"yaoki: {line}\n" for line in [*lines, *bound.loop.preflight()])
+        sys.stderr.writelines(f"{_fitted(f'yaoki: {line}')}\n" for line in [*lines, *bound.loop.preflight()])
+
+
+def _fitted(text: str) -> str:
+    """Return the text with its lines broken between words, where it is a terminal that shows it."""
+    if not sys.stderr.isatty():
+        return text
+    import textwrap
+
+    width = max(os.get_terminal_size(2).columns, 20)
+    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _loops(module: ModuleType) -> dict[str, Loop[..., Any]]:

@@ -9,6 +9,7 @@ import typer
 from yaoki.cli._exits import Exit
 from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
 from yaoki.cli._store import known_run, open_store
+from yaoki.cli._views_ask import skipped
 from yaoki.cli._views_text import line
 from yaoki.cli._who import who
 from yaoki.cli._words import ABSENT, open_ask, parse_words, value_of
@@ -37,7 +38,7 @@ def answer(
     with open_store(here.store) as verbs:
         before = known_run(verbs, run, here)
         ask = open_ask(before, typed.ask)
-        value = value_of(typed, ask)
+        value = value_of(typed, ask, run)
         which = ask.id if ask else typed.ask
         if value is ABSENT:
             receipt = verbs.answer(run, which, typed.verdict, by=who())
@@ -47,6 +48,10 @@ def answer(
         here.out.data(receipt.to_json())
         return Exit.DONE
     here.out.lines([line((run, "head"), f": {which or 'the question'} is answered: {typed.verdict}.")])
-    if receipt.next_action:
+    if typed.verdict == "skip" and ask is not None and (warning := skipped(ask)).startswith("the loop"):
+        here.out.lines([line((f"Then {warning}. The first answer stands; if need be, change the loop.", "ask"))])
+    if receipt.status.final:
+        here.out.lines([line(f"The run has ended ({receipt.status.value}): this is recorded, and nothing is sent.")])
+    elif receipt.next_action:
         here.out.lines([line("Next   ", (here.commands.dress(receipt.next_action), "command"))])
     return Exit.DONE

@@ -58,16 +58,17 @@ def run(
     except Interrupted as ended:
         again = here.commands.dress("yaoki " + shlex.join(["run", target, "--run-id", name]))
         raise CommandError("interrupted", f"stopped; nothing is lost. Go on: {again}", 128 + ended.number) from None
-    return _receipt(name, here)
+    return _receipt(name, here, path)
 
 
-def _receipt(run_id: str, here: Session) -> int:
+def _receipt(run_id: str, here: Session, path: Path) -> int:
     with open_store(here.store) as store:
         receipt = known_run(store, run_id, here)
         entries = [] if here.out.as_json else store.journal(run_id)
     if here.out.as_json:
         here.out.data(receipt.to_json())
     else:
+        receipt.file = str(path.resolve())  # where it is now: the store has where it was when the run began
         here.out.lines(show_lines(receipt, entries, here.now(), here.commands, steps=False))
     return exit_for(receipt.status)
 

@@ -8,8 +8,8 @@ import typer
 
 from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
-from yaoki.cli._store import left_alone, open_store
-from yaoki.cli._views_runs import light, runs_lines, select, status_names
+from yaoki.cli._store import open_store, standing
+from yaoki.cli._views_runs import grouped, light, runs_lines, select, status_names
 from yaoki.cli._views_text import line
 
 __all__ = ["runs"]
@@ -29,18 +29,19 @@ def runs(
     here = session(store, as_json=as_json)
     if status is not None and status not in status_names():
         raise CommandError("usage", f"--status {status} is no state or group: {', '.join(status_names())}")
+    now = here.now()
     with open_store(here.store) as verbs:
         receipts = verbs.list()
-        chosen = select(receipts, status) if status else receipts
-        left = left_alone(verbs, chosen)
+        known = standing(verbs, receipts, now.now_ms)
+    groups = grouped(receipts, known, now)
+    chosen = select(receipts, status, groups) if status else receipts
     if as_json:
-        here.out.data([light(receipt) for receipt in chosen])
+        here.out.data([light(receipt, groups[receipt.run_id]) for receipt in chosen])
         return Exit.DONE
     if not chosen:
         which = f"No {status} runs" if status else "No runs"
         here.out.lines([line(f"{which} in {here.store}.")])
         return Exit.DONE
-    here.out.lines(
-        runs_lines(chosen, here.now(), here.commands, left=left, every=status is not None, cells_max=here.out.cells),
-    )
+    shown = runs_lines(chosen, now, here.commands, known=known, every=status is not None, cells_max=here.out.cells)
+    here.out.lines(shown)
     return Exit.DONE

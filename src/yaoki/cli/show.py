@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -30,6 +31,7 @@ def show(
         receipt = known_run(verbs, run, here)
         left = bool(left_alone(verbs, [receipt]))
         entries = verbs.journal(run) if journal or not as_json else []
+    gone = bool(receipt.file) and not Path(receipt.file).exists()
     if as_json:
         body = receipt.to_json()
         if journal:
@@ -38,5 +40,5 @@ def show(
     elif journal:
         here.out.lines(journal_lines(entries, here.now()))
     else:
-        here.out.lines(show_lines(receipt, entries, here.now(), here.commands, left=left))
+        here.out.lines(show_lines(receipt, entries, here.now(), here.commands, left=left, gone=gone))
     return Exit.DONE

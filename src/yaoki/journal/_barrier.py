@@ -12,6 +12,7 @@ A sync that failed is never retried: the kernel may have dropped the pages, and 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -112,6 +113,8 @@ class Barrier:
             self._started += 1
             try:
                 self._sync(self._fd)
+                if not os.fstat(self._fd).st_nlink:
+                    raise OSError(errno.ENOENT, "the store was deleted while it was in use")  # noqa: TRY301
             except OSError as error:
                 raise self._fail(error) from error
             self._ended = self._started

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -21,7 +21,27 @@ POSTS = 1 << 31
 
 SEQ_MASK = (1 << 32) - 1
 
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
+
+
+def encode(record: Record) -> bytes:
+    """Encode a record. Text from outside may hold lone surrogates, which JSON cannot: they are replaced."""
+    try:
+        return _encode(record)
+    except UnicodeEncodeError:
+        return _encode(_clean(record))
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401 - a record's field
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, msgspec.Struct):
+        cleaned = {name: _clean(getattr(value, name)) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **cleaned)
+    if isinstance(value, list):
+        return [_clean(one) for one in cast("list[object]", value)]
+    return value
+
 
 _DECODERS: dict[int, msgspec.json.Decoder[Record]] = {}
 """Each is made when its kind is first met: all of them would be a third of importing the journal."""

@@ -51,6 +51,7 @@ class AsyncDriver:
         self.quiet: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.sleepers: set[asyncio.Future[None]] = set()
         self.attempting: set[asyncio.Task[Any]] = set()
+        self.performing: set[asyncio.Task[Any]] = set()
         self.stopping = False
         self.ops = 0
         self.replayed_timeouts: list[AsyncTimeout] = []
@@ -81,7 +82,7 @@ class AsyncDriver:
         if branch.cut:
             cut_branch(live, tool.name)
         steps = ladder(live, step)
-        live.asked.add(step.key)
+        live.ask(step.key)
         if self.unfired_timeouts:
             self.look_at_unfired()
         if not tool.is_async:
@@ -262,7 +263,7 @@ class AsyncDriver:
 
     def cause_of(self, branch: Branch) -> tuple[Cause, str]:
         """Return who cancelled an operation of this branch."""
-        if self.stopping or self.live.detached:
+        if self.stopping or self.live.stopping or self.live.detached:
             return Cause.RUNNER, ""
         for timeout in branch.all_timeouts():
             if timeout.fired:
@@ -287,6 +288,9 @@ class _Performance:
         if driver.live.stopping:
             raise Fenced(f"run {driver.live.name} is no longer driven here")
         driver.enter_op(branch)
+        task = asyncio.current_task()
+        assert task is not None
+        driver.performing.add(task)
         try:
             if branch.overdue():
                 await asyncio.sleep(0)  # steps that never suspend would keep the timeout's timer waiting
@@ -310,6 +314,7 @@ class _Performance:
             raise
         finally:
             steps.close()
+            driver.performing.discard(task)
             driver.leave_op(branch)
 
     async def _stay(self, effect: Wait | Suspend) -> None:
@@ -349,6 +354,8 @@ class _Performance:
 
     async def _call(self, call: Call) -> object:
         driver, branch = self._driver, self._branch
+        if self._cancelled is None and driver.live.stopping:
+            self._cancelled = asyncio.CancelledError("the run is let go of")
         if self._cancelled is not None:
             cause, key = driver.cause_of(branch)
             branch.cut = branch.cut or cause is Cause.LOOP

@@ -14,16 +14,15 @@ from yaoki.runtime._commits import Commits
 from yaoki.runtime._drive import Returned, conclude, take_up
 from yaoki.runtime._live import Halt
 from yaoki.runtime._run import AsyncRun
-from yaoki.runtime._runner import Base, next_move
+from yaoki.runtime._runner import Base, loop_of, next_move
 from yaoki.runtime._sync import POLL_S
 
 if TYPE_CHECKING:
     import builtins
     from types import TracebackType
 
-    from yaoki.journal import RunRow
+    from yaoki.journal import Claim
     from yaoki.records import Entry
-    from yaoki.runtime._history import History
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound
     from yaoki.runtime._receipt import Receipt
@@ -69,31 +68,35 @@ class AsyncRunner(Base):
             JournalError: The journal cannot be written; the run stays as it was.
             DeclarationError: The loop is plain `def` (use Runner), or cannot work.
         """
-        loop = bound.loop
+        loop = loop_of(bound)
         if not loop.is_async:
             msg = f"loop {loop.name} is plain `def`; run it with Runner: runner.run(…)"
             raise DeclarationError(msg)
         loop.preflight()
         row = self._admit_run(bound, run_id)
-        tried_code = driven_here = False
-        history: History | None = None
+        tried_code = joined = False
+        live: Live | None = None
         while True:
-            move = next_move(row, self._clock.now_ms(), tried_code=tried_code, driven_here=driven_here)
+            now_ms = self._clock.now_ms()
+            move = next_move(row, now_ms, tried_code=tried_code, driven_here=live is not None)
             if move == "report":
-                return self._report(row.name, loop, history)
+                mine = live is not None and live.epoch == row.epoch
+                return self._report(row.name, loop, live.history if live is not None and mine else None)
             if move == "sleep":
-                await asyncio.sleep(min(POLL_S, max(0.0, (row.wake_ms - self._clock.now_ms()) / 1000)))
+                joined = True
+                await asyncio.sleep(min(POLL_S, max(0.0, (row.wake_ms - now_ms) / 1000)))
+            elif (claim := self._claim(row, joined=joined)) is None:
+                await asyncio.sleep(POLL_S / 10)
             else:
                 tried_code = tried_code or (row.state is State.WAITING and row.waits_for == "code")
-                history = await self._drive(row, bound)
-                driven_here = True
+                live = await self._drive(claim, bound)
             row = self._on_store.row(row.name)
 
-    async def _drive(self, row: RunRow, bound: Bound[Any]) -> History:
+    async def _drive(self, claim: Claim, bound: Bound[Any]) -> Live:
         driver = AsyncDriver(self._commits)
         live = take_up(
             self.store,
-            self.store.claim(row.id),
+            claim,
             bound.loop,
             limits=self._limits,
             clock=self._clock,
@@ -117,7 +120,7 @@ class AsyncRunner(Base):
             conclude(live, returned)
         finally:
             live.detached = True
-        return live.history
+        return live
 
     async def _body(self, live: Live, bound: Bound[Any], driver: AsyncDriver) -> Returned:
         if live.halt is not None:
@@ -147,10 +150,11 @@ class AsyncRunner(Base):
     async def _let_go(self, live: Live, driver: AsyncDriver, task: asyncio.Task[Any]) -> None:
         """Settle what was begun, then detach, then cancel the loop; bounded by `drain_s` if it will not end."""
         driver.stopping = live.stopping = True
-        for attempting in list(driver.attempting):
-            attempting.cancel()
-        if driver.attempting:
-            await asyncio.wait(set(driver.attempting), timeout=self._limits.drain_s)
+        performing = set(driver.performing)
+        for one in performing:
+            one.cancel()
+        if performing:
+            await asyncio.wait(performing, timeout=self._limits.drain_s)
         self._commits.flush()
         live.detached = True
         while not task.done():
@@ -162,15 +166,18 @@ class AsyncRunner(Base):
             task.exception()  # looked at, so that asyncio does not report what stopped it
 
     async def _settle_rest(self, driver: AsyncDriver) -> None:
-        """The loop ended with steps still under way (it did not await them): their attempts settle first."""
-        for _ in range(2):
-            if driver.attempting:
-                await asyncio.wait(set(driver.attempting), timeout=self._limits.drain_s)
-        driver.stopping = True
-        for attempting in list(driver.attempting):
-            attempting.cancel()
+        """The loop ended with steps under way that it did not await: no call starts any more, those made settle."""
+        driver.live.stopping = True
+        self._commits.flush()
         if driver.attempting:
             await asyncio.wait(set(driver.attempting), timeout=self._limits.drain_s)
+        driver.stopping = True
+        for _ in range(2):
+            performing = set(driver.performing)
+            for task in performing:
+                task.cancel()
+            if performing:
+                await asyncio.wait(performing, timeout=self._limits.drain_s)
 
     async def _watch(self) -> None:
         """Look for what is posted from outside."""

@@ -53,8 +53,8 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
     now_ms = live.now_ms()
     first = past is None or not past.attempts or past.question is not None
     deadline_ms = now_ms + int(retry.deadline_s * 1000)
-    if past is not None and past.deadline_at:
-        deadline_ms = _deadline_left(live, past, now_ms)
+    if past is not None and past.deadline_at and past.question is None:  # a person's order starts it anew
+        deadline_ms = _deadline_left(live, past)
     while True:
         if live.halt is not None:
             yield Suspend("halt")
@@ -74,14 +74,14 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         yield Suspend("replay")
     slot = past.slot if past is not None else -1
     if slot < 0:
-        slot, joined = live.history.slots.lowest(step.action, step.key)
+        slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
         if joined is not None:
             yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
             return False, None
     number = 1 if past is None else past.attempts + 1
     begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
     timeout_s = min(tool.timeout_s, max(0.001, (deadline_ms - now_ms) / 1000))
-    yield Write(step.key, begin, Barrier.WRITTEN if begin.effect in _FREE else Barrier.SYNCED)
+    yield Write(step.key, begin, Barrier.WRITTEN if begin.effect is Effect.READ_ONLY else Barrier.SYNCED)
     outcome = yield Call(step, _injected(step, past, begin, timeout_s) if tool.params.injected else None, timeout_s)
     if type(outcome) is Raised:
         yield from _failed(live, step, begin, outcome)
@@ -144,13 +144,9 @@ def hold_of(live: Live, step: Step, reason: Any, deadline_ms: int = 0, joins: st
     )
 
 
-def _deadline_left(live: Live, past: Past, now_ms: int) -> int:
+def _deadline_left(live: Live, past: Past) -> int:
     """Return the ladder's deadline; time spent waiting for a person or a budget is given back."""
-    waited_ms = live.history.waited_ms - past.waited_ms
-    asked = past.question
-    if asked is not None and asked.answer is not None:
-        waited_ms = max(waited_ms, now_ms - asked.question.at)
-    return past.deadline_at + max(0, waited_ms)
+    return past.deadline_at + max(0, live.history.waited_ms - past.waited_ms)
 
 
 def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> dict[str, object]:

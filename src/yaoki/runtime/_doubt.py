@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.policy import Ask
-from yaoki.records import Executed, Question
-from yaoki.runtime._effects import EffectOf, Suspend
+from yaoki.records import ABSENT, Executed, Question, Record
+from yaoki.runtime._effects import EffectOf, Steps, Suspend
 from yaoki.runtime._live import Halt, Live
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _EXPIRES_S = Ask().expires_s
 
-__all__ = ["carry_out_answer", "doubt_left", "question_of"]
+__all__ = ["carry_out_answer", "doubts_left", "question_of", "until_answered"]
 
 
 def question_of(
@@ -53,9 +53,11 @@ def question_of(
     )
 
 
-def doubt_left(live: Live, past: Past, question_id: str) -> Question:
-    """Return the question about a step whose run ends while its action is in doubt; nothing waits for the answer."""
+def doubt_left(live: Live, past: Past, question_id: str, note: str) -> Question:
+    """Return the question about a step that nothing waits for any more, though its action is in doubt."""
     now_ms = live.now_ms()
+    name = past.step.rpartition("/")[2].partition("#")[0]
+    tool = next((tool for tool in live.loop.tools() if tool.name == name), None)
     return Question(
         at=now_ms,
         id=question_id,
@@ -66,9 +68,22 @@ def doubt_left(live: Live, past: Past, question_id: str) -> Question:
         executed=past.executed,
         attempt=past.attempts,
         attempts_max=past.begin.attempts_max if past.begin is not None else 0,
+        type=tool.codec.type_name if tool is not None else "",
+        schema=Raw(msgspec.json.encode(tool.codec.schema())) if tool is not None else ABSENT,
         expires_at=now_ms + int(_EXPIRES_S * 1000),
-        note="The run ended while this was open; an answer is recorded, nothing is sent.",
+        note=note,
     )
+
+
+def doubts_left(live: Live, note: str, *, cut: bool = False) -> list[tuple[str, Record]]:
+    """Return a question for each step in doubt that nobody drives and nobody was asked about; or only those `cut`."""
+    left = [
+        past
+        for past in live.history.steps.values()
+        if past.doubt_unasked and past.step not in live.driven and (past.cut_by_timeout or not cut)
+    ]
+    number = len(live.history.questions) + 1
+    return [(past.step, doubt_left(live, past, f"q{number + i}", note)) for i, past in enumerate(left)]
 
 
 def _schema(step: Step) -> Raw:
@@ -85,6 +100,16 @@ def _text(step: Step, past: Past, why: str) -> str:
     return f"{step.call} failed{said}. What now?"
 
 
+def until_answered(live: Live, asked: Asked, step_key: str) -> Steps:
+    """Wait for somebody; a question that has expired is a dead letter of the step it is about."""
+    question = asked.question
+    if question.expires_at and live.now_ms() >= question.expires_at:
+        text = f"nobody answered {question.id} in time: {question.text}"
+        live.stop_with(Halt(to="dead", text=text, stopped_by="question.expired", step=step_key))
+        yield Suspend("halt")
+    yield Suspend("person", question=question.id, until_ms=question.expires_at, text=question.text)
+
+
 def carry_out_answer(
     live: Live, step: Step, past: Past, asked: Asked
 ) -> Generator[EffectOf, Any, Literal["again", "attempt", "skip", "abort"]]:
@@ -94,15 +119,10 @@ def carry_out_answer(
     again: look at the step anew (it has a value now) · attempt: it did not happen, go on, with one more
     attempt if none was left · skip · abort. An expired question without a default is a dead letter.
     """
-    question = asked.question
     while asked.answer is None:
         if past.settled:
             return "again"
-        if question.expires_at and live.now_ms() >= question.expires_at:
-            text = f"nobody answered {question.id} in time: {question.text}"
-            live.stop_with(Halt(to="dead", text=text, stopped_by="question.expired", step=step.key))
-            yield Suspend("halt")
-        yield Suspend("person", question=question.id, until_ms=question.expires_at, text=question.text)
+        yield from until_answered(live, asked, step.key)
     match asked.answer.verdict:
         case "happened" | "value":
             return "again"

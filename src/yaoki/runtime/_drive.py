@@ -24,7 +24,7 @@ from yaoki.records import (
     Settle,
     State,
 )
-from yaoki.runtime._doubt import doubt_left
+from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._history import History
 from yaoki.runtime._live import Driver, Halt, Limits, Live
 from yaoki.runtime._sync import cut_branch
@@ -97,12 +97,18 @@ def take_up(
         settle = _settle_unseen(live, past, now_ms)
         items.append((past.step, settle))
         live.note(past.step, settle)
+    for key, question in doubts_left(live, "A timeout had ended the step; the loop goes on without it.", cut=True):
+        items.append((key, question))
+        live.note(key, question)
+    live.recall()
     journal.append(row.id, row.epoch, seq, items)
+    journal.mark()
     for key, item in items:
         live.show(key, item)
     if history.cancel is not None:
         live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
     if dead:
+        last_step = last_step or history.last_step
         text = f"its process died {history.crashes} times in a row{_at(last_step)}"
         live.stop_with(Halt(to="dead", text=text, stopped_by="crashes", step=last_step, failure=process_died()))
     return live
@@ -328,9 +334,8 @@ def _leave(
 ) -> None:
     items: list[tuple[str, Record]] = []
     if state.final:
-        unasked = [past for past in live.history.steps.values() if past.doubt_unasked]
-        first = len(live.history.questions) + 1
-        items = [(past.step, doubt_left(live, past, f"q{first + i}")) for i, past in enumerate(unasked)]
+        live.driven.clear()
+        items = doubts_left(live, "The run ended while this was open; an answer is recorded, nothing is sent.")
     items.append(("", record))
     seq = live.history.seq + 1
     for key, item in items:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from yaoki.classify import fingerprint as fingerprint_of
+from yaoki.classify import redact
 from yaoki.errors import StepFailed
 from yaoki.records import Executed, Failure, FailureKind, Scope, strongest
 
@@ -20,7 +21,7 @@ def own_failure(kind: FailureKind, reason: str, message: str, executed: Executed
     return Failure(
         kind=kind,
         reason=reason,
-        message=message[:2000],
+        message=redact(message)[:2000],
         executed=executed,
         scope=Scope.REQUEST,
         evidence=f"yaoki: {reason}",

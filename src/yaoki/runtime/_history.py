@@ -65,7 +65,9 @@ class History:
         self.seq = 0
         self.post_seq = 0
         self.steps: dict[str, Past] = {}
+        self.kept: dict[str, Past] = {}
         self.points: dict[str, tuple[int, Record]] = {}
+        self.last_step = ""
         self.slots = Slots()
         self.checkpoint: Checkpoint | None = None
         self.questions: dict[str, Asked] = {}
@@ -141,6 +143,10 @@ class History:
         waited_ms = self.waited_ms + (max(0, now_ms - waiting) if waiting else 0)
         return max(0, now_ms - self.started_ms - waited_ms) / 1000
 
+    def step_ever(self, key: str) -> Past | None:
+        """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
+        return self.steps.get(key) or self.kept.get(key)
+
     def open_question(self, past: Past) -> Asked | None:
         """Return the step's question that nobody has answered."""
         for asked in reversed(past.questions):
@@ -209,6 +215,7 @@ class History:
         past.note_begin(record)
         self.slots.note(record.action, record.slot, past)
         past.waited_ms = self.waited_ms
+        self.last_step = key
         self.attempts += 1
         self.spent.calls += 1
         if record.attempt > 1:
@@ -297,7 +304,11 @@ class History:
         self.progress_deaths = self.deaths
         gone = f"{self.pass_}.{record.turn}/"
         for key in [key for key in self.steps if key.startswith(gone)]:
-            self.steps.pop(key).forget()
+            past = self.steps.pop(key)
+            if past.settled or past.slot < 0:
+                past.forget()
+            else:  # an equal call of a later turn may have to share its answer
+                self.kept[key] = past
         for key in [key for key in self.points if key.startswith(gone)]:
             del self.points[key]
 
@@ -372,14 +383,16 @@ class History:
 
     def _redrive(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Redrive)
+        if self.ended is not None:  # a final run waits for this very order
+            self.waited_ms += max(0, record.at - self.ended.at)
         self.ended = None
         self.cancel = None
         self.redriven_ms = record.at
         self.progress_deaths = self.deaths
         if record.source == "step":
-            past = self.steps.get(record.step)
-            if past is not None:
-                past.note_redrive()
+            for past in self.steps.values():
+                if past.begun and not past.settled and "!" not in past.step:
+                    past.note_redrive()
             return
         self.pass_ = record.pass_
         self.steps.clear()

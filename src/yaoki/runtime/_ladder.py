@@ -16,7 +16,7 @@ from yaoki.errors import EncodingError, StepFailed
 from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
 from yaoki.records import ABSENT, Adopt, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
 from yaoki.runtime._attempt import attempt, decide_for
-from yaoki.runtime._doubt import carry_out_answer, question_of
+from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._failures import last_failure, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["drifted", "ladder"]
 
+_SKIPPED = "outcome.skipped"
+
 
 def ladder(live: Live, step: Step) -> Steps:
     """
@@ -37,29 +39,35 @@ def ladder(live: Live, step: Step) -> Steps:
     A recorded outcome is returned without executing anything; a record that does not fit the call parks
     the run with a diff before anything executes.
     """
-    live.asked.add(step.key)
-    past = live.history.steps.get(step.key)
-    if past is None:
-        if live.halt is not None:
-            yield Suspend("halt")
-        step.effect = step.tool.effect_of(step.values)
-        done, value = yield from attempt(live, step, None)
-        if done:
-            return value
-        past = live.history.steps[step.key]
-    else:
-        if past.args != step.args:
-            yield from drifted(live, step.key, f"{past.call or step.tool.name}", step.call)
-        step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
-    while past.cut_by_timeout:
-        # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
-        yield Suspend("replay")
-    while True:
-        if past.settled:
-            return live_value(live, step, past.value)
-        done, value = yield from _next(live, step, past)
-        if done:
-            return value
+    live.ask(step.key)
+    live.driven.add(step.key)
+    try:
+        past = live.history.steps.get(step.key)
+        if past is None:
+            left_out = "" if step.branch.replaying else live.left_out(step.key)
+            if left_out:
+                known = live.history.steps.get(left_out)
+                yield from drifted(live, step.key, known.call if known is not None else left_out, step.call)
+            step.effect = step.tool.effect_of(step.values)
+            done, value = yield from attempt(live, step, None)
+            if done:
+                return value
+            past = live.history.steps[step.key]
+        else:
+            if past.args != step.args:
+                yield from drifted(live, step.key, f"{past.call or step.tool.name}", step.call)
+            step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
+        while past.cut_by_timeout:
+            # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
+            yield Suspend("replay")
+        while True:
+            if past.settled:
+                return live_value(live, step, past.value)
+            done, value = yield from _next(live, step, past)
+            if done:
+                return value
+    finally:
+        live.driven.discard(step.key)
 
 
 def live_value(live: Live, step: Step, data: Raw) -> object:
@@ -82,10 +90,12 @@ def drifted(live: Live, key: str, recorded: str, called: str) -> Steps:
 def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     """Carry out what stands: an adopted failure, a question, a decision; or make the next attempt."""
     if past.adopt is not None and past.adopt.failure is not None:
-        return (yield from _skipped(live, step, past.adopt.failure))
+        if past.adopt.failure.reason != _SKIPPED:
+            raise step_failed(live, step, past.adopt.failure, 0)
+        return (yield from _skipped(live, step))
     if past.hold is not None and past.hold.joins and not past.begun:
-        joined = live.history.steps.get(past.hold.joins)
-        if joined is not None:
+        joined = live.history.step_ever(past.hold.joins)
+        if joined is not None and live.history.slots.owned(past.action, joined):
             return True, (yield from _join(live, step, joined))
     asked = past.question
     if asked is not None:
@@ -107,7 +117,7 @@ def _answered(live: Live, step: Step, past: Past, asked: Asked) -> Generator[Eff
     if outcome == "again":
         return False, None
     if outcome == "skip":
-        return (yield from _skipped(live, step, unknown_outcome(past)))
+        return (yield from _skipped(live, step))
     if outcome == "abort":
         raise step_failed(live, step, last_failure(past), past.attempts)
     return (yield from attempt(live, step, past))
@@ -171,7 +181,10 @@ def _rung(live: Live, step: Step, past: Past) -> Steps:
 def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
     """Ask the receiver whether it happened; a verdict is a value, or leave to go on."""
     check = step.tool.check
-    assert check is not None
+    if check is None:  # the code has lost it since this was decided
+        note = "The tool has no check= any more."
+        yield Write(step.key, question_of(live, step, past, "doubt", note=note))
+        return
     assert past.last is not None
     assert past.begin is not None
     yield Wait(decision.next_at, "check")
@@ -225,14 +238,13 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             return live_value(live, step, past.value)
         asked = live.history.open_question(joined)
         if asked is not None:
-            yield Suspend("person", question=asked.question.id, until_ms=asked.question.expires_at)
+            yield from until_answered(live, asked, joined.step)
             continue
-        if joined.slot_shared:
-            failure = unknown_outcome(joined)
-            yield Write(step.key, _adopted(live, step, joined, joined.step, ABSENT, failure))
-            done, value = yield from _skipped(live, step, failure, quiet=True)
-            assert done
-            return value
+        if joined.doubt_unasked and joined.step not in live.driven:
+            yield Write(joined.step, question_of(live, step, joined, "doubt"))  # a cancel left it, unasked
+            continue
+        if joined.slot_shared(driven=joined.step in live.driven):
+            return (yield from _share(live, step, joined))
         if joined.step in live.asked and not (joined.closed or joined.cut_by_timeout):
             yield Suspend("join", text=joined.step)  # it is sent again: what comes of that is the answer
             continue
@@ -242,14 +254,32 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
         return value if done else live_value(live, step, past.value)
 
 
-def _skipped(
-    live: Live, step: Step, failure: Failure, *, quiet: bool = False
-) -> Generator[EffectOf, Any, tuple[bool, Any]]:
-    """Somebody skipped the step: the loop goes on with None and a noted gap; a model is told it is unknown."""
-    if step.for_model or failure.reason == "value.lost":
+def _share(live: Live, step: Step, joined: Past) -> Steps:
+    """Give an equal call what stands for the joined one: it was skipped, or nobody can say what came of it."""
+    if not joined.skipped:
+        failure = unknown_outcome(joined)
+        yield Write(step.key, _adopted(live, step, joined, joined.step, ABSENT, failure))
         raise step_failed(live, step, failure, 0)
+    yield Write(step.key, _adopted(live, step, joined, joined.step, ABSENT, _skip_failure(step)))
+    _, value = yield from _skipped(live, step)
+    return value
+
+
+def _skip_failure(step: Step) -> Failure:
+    message = f"{step.call} was skipped by a person; whether it happened is unknown. It must not be repeated."
+    return own_failure(FailureKind.PERMANENT, _SKIPPED, message, Executed.MAYBE)
+
+
+def _skipped(live: Live, step: Step) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """
+    Go on without a step that a person skipped: a gap is noted, and the loop gets None, whatever the annotation says.
+
+    A model is told that the outcome is unknown.
+    """
+    if step.for_model:
+        raise step_failed(live, step, unknown_outcome(live.history.steps[step.key]), 0)
     key = f"{step.key}!gap.0"
-    if not quiet and key not in live.history.points:
+    if key not in live.history.points:
         yield Write(key, Gap(at=live.now_ms(), text=f"{step.call}: skipped; whether it happened is unknown"))
     return True, None
 

@@ -191,6 +191,8 @@ class Live(Struct, kw_only=True, eq=False):
     driver: Driver
     observers: Sequence[Observer] = ()
     asked: set[str] = field(default_factory=set[str])
+    driven: set[str] = field(default_factory=set[str])
+    recorded: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     halt: Halt | None = None
     detached: bool = False
     stopping: bool = False
@@ -229,6 +231,29 @@ class Live(Struct, kw_only=True, eq=False):
     def now_ms(self) -> int:
         """Return the clock's milliseconds."""
         return self.clock.now_ms()
+
+    def recall(self) -> None:
+        """Note what the journal holds of each branch, so that a call it does not hold is known to come too early."""
+        history = self.history
+        for key in (*history.steps, *history.points):
+            if "!" not in key:
+                self.recorded.setdefault(key[: key.rindex("/") + 1], set()).add(key)
+
+    def ask(self, key: str) -> None:
+        """Note that the code asked for a step or point."""
+        self.asked.add(key)
+        if self.recorded:
+            here = key[: key.rindex("/") + 1]
+            left = self.recorded.get(here)
+            if left is not None:
+                left.discard(key)
+                if not left:
+                    del self.recorded[here]
+
+    def left_out(self, key: str) -> str:
+        """Return a recorded step of this very branch that a new call would be made before, or nothing."""
+        left = self.recorded.get(key[: key.rindex("/") + 1]) if self.recorded else None
+        return min(left) if left else ""
 
     def note(self, key: str, record: Record) -> int:
         """Number a record of this process and fold it; the caller commits it before anything depends on it."""

@@ -131,14 +131,20 @@ class Loop(Generic[P, R]):
         return self._codec("return")
 
     def tools(self) -> list[Tool[Any, Any]]:
-        """Return the tools its function's module and closure name: those it can be seen to use."""
+        """Return the tools its function names, itself or through the plain functions of its module."""
         found: dict[str, Tool[Any, Any]] = {}
-        names = set(self.fn.__code__.co_names) | set(self.fn.__code__.co_freevars)
-        space: dict[str, object] = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
-        for key, value in space.items():
-            if key in names or isinstance(value, Tool | Toolbox):
-                for tool in _tools_in(value):  # pyright: ignore[reportUnknownArgumentType] - any global
+        waiting: list[Callable[..., Any]] = [self.fn]
+        seen: set[int] = set()
+        while waiting:
+            fn = waiting.pop()
+            if id(fn) in seen:
+                continue
+            seen.add(id(fn))
+            for value in _named_by(fn):
+                for tool in _tools_in(value):
                     found.setdefault(tool.name, tool)
+                if inspect.isfunction(value) and value.__module__ == self.fn.__module__:
+                    waiting.append(value)
         return list(found.values())
 
     def preflight(self) -> list[str]:
@@ -228,6 +234,25 @@ def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         return Loop(fn, **policy)
 
     return decorate
+
+
+def _named_by(fn: Callable[..., Any]) -> list[object]:
+    """Return the globals and closure cells that a function's code names, its inner functions' too."""
+    code: Any = getattr(fn, "__code__", None)
+    if code is None:
+        return []
+    codes, names = [code], set[str]()
+    while codes:
+        one = codes.pop()
+        names |= {*one.co_names, *one.co_freevars}
+        codes += [const for const in one.co_consts if inspect.iscode(const)]
+    space: dict[str, object] = {**fn.__globals__}
+    for name, cell in zip(code.co_freevars, fn.__closure__ or (), strict=False):
+        try:
+            space[name] = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    return [space[name] for name in names if name in space]
 
 
 def _tools_in(value: object) -> list[Tool[Any, Any]]:

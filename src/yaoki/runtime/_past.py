@@ -23,6 +23,7 @@ __all__ = ["Asked", "Past", "Slots"]
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _FORGOTTEN = Raw(b"null")
+_FANS = ("map#", "call#")
 _ONCE = (Executed.YES,)
 _UNDER_WAY = frozenset({"retry", "repair", "check", "ask", "pause", "pass"})
 _OVER = frozenset({"rung", "tell", "end"})
@@ -48,7 +49,12 @@ class Slots:
         slots[index] = owner
         self._by_action[action] = slots
 
-    def lowest(self, action: str, step: str) -> tuple[int, Past | None]:
+    def owned(self, action: str, owner: Past) -> bool:
+        """Whether a step still owns a slot of an action."""
+        found = self._by_action.get(action)
+        return owner in found if isinstance(found, list) else found is owner
+
+    def lowest(self, action: str, step: str, driven: set[str]) -> tuple[int, Past | None]:
         """
         Return the slot a new equal call takes, and the step it must share an outcome with, if any.
 
@@ -63,7 +69,7 @@ class Slots:
         for index, owner in enumerate(slots):
             if owner is None or owner.slot_free:
                 return index, None
-            if owner.slot_shared and not _side_by_side(owner.step, step):
+            if owner.slot_shared(driven=owner.step in driven) and not _side_by_side(owner.step, step):
                 return index, owner
         return len(slots), None
 
@@ -72,7 +78,9 @@ def _side_by_side(one: str, other: str) -> bool:
     """Whether two steps stand in branches that part from one another, neither before the other in the loop's order."""
     ones, others = one.split("/")[1:-1], other.split("/")[1:-1]
     parted = next(((a, b) for a, b in zip(ones, others, strict=False) if a != b), None)
-    return parted is not None and parted[0].partition("[")[0] == parted[1].partition("[")[0]
+    if parted is None or not parted[0].startswith(_FANS):
+        return False
+    return parted[0].partition("[")[0] == parted[1].partition("[")[0]
 
 
 class Past(Struct, eq=False):
@@ -154,22 +162,20 @@ class Past(Struct, eq=False):
         """Whether there is a value."""
         return self.value is not ABSENT
 
-    @property
-    def slot_shared(self) -> bool:
-        """Whether a later equal call must share this step's answer instead of acting."""
+    def slot_shared(self, *, driven: bool) -> bool:
+        """
+        Return whether a later equal call must share this step's answer instead of acting.
+
+        While a ladder drives the step, and asks nobody, its doubt is that ladder's. Once nobody does (it ended, a
+        cancel left it, or a replay has not come to it), it is everybody's.
+        """
         if self.settled or self.effect in _FREE:
             return False
-        return self.skipped or self.lost is not None or self.unresolved
-
-    @property
-    def unresolved(self) -> bool:
-        """Whether its doubt is somebody's question now, or was left behind by a cancel."""
-        if self.settled or self.open or self.executed is Executed.NO or self.effect in _FREE:
-            return False
-        if any(asked.open for asked in self.questions):
+        if self.skipped or self.lost is not None:
             return True
-        last = self.last
-        return self.closed or (last is not None and last.outcome == "cancelled" and last.cause is Cause.TIMEOUT)
+        if self.open or self.executed is Executed.NO:
+            return False
+        return not driven or any(asked.open for asked in self.questions)
 
     @property
     def slot_free(self) -> bool:
@@ -217,6 +223,8 @@ class Past(Struct, eq=False):
             return
         if settle.value_lost:
             self.lost = settle.failure
+        if again:  # decided anew; what was counted of the attempt stays
+            return
         failure = settle.failure
         if settle.output is not ABSENT:
             self.semantic += 1

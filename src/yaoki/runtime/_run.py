@@ -6,7 +6,7 @@ import inspect
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 import msgspec
 from msgspec import Raw
@@ -36,6 +36,8 @@ T = TypeVar("T")
 S = TypeVar("S")
 _CALLS_MOST = 128
 _KEY_CHARS = 100
+_SLEEP_MOST_S = 10 * 366 * 86_400
+_COST_MOST_USD = 1e12
 
 
 class _Base:
@@ -103,8 +105,8 @@ class _Base:
 
     def spend(self, *, calls: int = 0, tokens: int = 0, cost_usd: float = 0.0) -> None:
         """Report what the loop used of its budget itself; counted once, also when replayed."""
-        if calls < 0 or tokens < 0 or not cost_usd >= 0:
-            msg = "run.spend: amounts are not negative"
+        if calls < 0 or tokens < 0 or not 0 <= cost_usd < _COST_MOST_USD:
+            msg = "run.spend: amounts are finite and not negative"
             raise DeclarationError(msg)
         self._once("spend", lambda at: Spend(at=at, calls=calls, tokens=tokens, cost_usd=cost_usd))
 
@@ -151,7 +153,7 @@ class _Base:
     def _recorded(self, name: str, read: Callable[[], Any]) -> Any:
         key, record = self._once(name, lambda at: Value(at=at, value=Raw(msgspec.json.encode(read()))))
         if not isinstance(record, Value):
-            return self._drift(key, record, f"run.{name}")
+            self._drift(key, type(record).__name__.lower(), f"run.{name}")
         return msgspec.json.decode(record.value)
 
     def _once(self, name: str, make: Callable[[int], Record]) -> tuple[str, Record]:
@@ -160,10 +162,13 @@ class _Base:
         branch = self._place(name)
         key = branch.next_key(f"run.{name}")
         with live.lock:
-            live.asked.add(key)
+            live.ask(key)
             found = live.history.points.get(key)
             if found is not None:
                 return key, found[1]
+            left_out = "" if branch.replaying else live.left_out(key)
+            if left_out:
+                self._drift(key, left_out, f"run.{name}")
             self._flush()
             record = make(live.now_ms())
             commit_inline(live, key, record)
@@ -174,14 +179,14 @@ class _Base:
         if commits is not None:
             commits.flush()
 
-    def _drift(self, key: str, record: Record, called: str) -> Any:
-        steps = drifted(self._live, key, type(record).__name__.lower(), called)
+    def _drift(self, key: str, recorded: str, called: str) -> NoReturn:
+        steps = drifted(self._live, key, recorded, called)
         next(steps)
         raise self._live.signal()
 
     def _sleep_hold(self, seconds: float) -> tuple[Branch, int]:
-        if not seconds >= 0:
-            msg = f"run.sleep({seconds}): seconds are not negative"
+        if not 0 <= seconds <= _SLEEP_MOST_S:
+            msg = f"run.sleep({seconds}): seconds lie between 0 and {_SLEEP_MOST_S:,} (ten years)"
             raise DeclarationError(msg)
 
         def make(at: int) -> Hold:
@@ -193,8 +198,8 @@ class _Base:
         return branch, record.until
 
     def _timeout_key(self, seconds: float) -> tuple[Branch, str]:
-        if not seconds > 0:
-            msg = f"run.timeout({seconds}): seconds are above zero"
+        if not 0 < seconds <= _SLEEP_MOST_S:
+            msg = f"run.timeout({seconds}): seconds are above zero, and at most {_SLEEP_MOST_S:,} (ten years)"
             raise DeclarationError(msg)
         branch = self._place("timeout")
         return branch, branch.next_key("run.timeout")
@@ -204,7 +209,7 @@ class _Base:
         key = branch.next_key("run.refused")
         live = self._live
         with live.lock:
-            live.asked.add(key)
+            live.ask(key)
             if key not in live.history.points:
                 self._flush()
                 shown = f"{call.name}(…)"

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from yaoki.clock import Clock, SystemClock
-from yaoki.errors import DeclarationError, InputMismatch, OutsideBranch, Passing
+from yaoki.errors import DeclarationError, InputMismatch, OutsideBranch, Passing, RunBusy
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._drive import Returned, conclude, take_up
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from yaoki.events import Observer
-    from yaoki.journal import Journal, RunRow
+    from yaoki.journal import Claim, Journal, RunRow
     from yaoki.records import Entry
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["Base", "Runner", "next_move"]
+__all__ = ["Base", "Runner", "loop_of", "next_move"]
 
 R = TypeVar("R")
 RESULT_MAX_BYTES = 16 * 1024 * 1024
@@ -122,6 +122,22 @@ class Base:
             raise InputMismatch(msg, name)
         return row
 
+    def _claim(self, row: RunRow, *, joined: bool) -> Claim | None:
+        """
+        Take a run; None if somebody else did meanwhile, and it is to be looked at again.
+
+        A run that ended between the look and the claim is reported. One that was slept beside is somebody's to drive
+        when it wakes; whoever else waits goes on waiting.
+        """
+        try:
+            return self.store.claim(row.id)
+        except ValueError:
+            return None
+        except RunBusy:
+            if joined:
+                return None
+            raise
+
     def _report(self, name: str, loop: Loop[Any, Any], history: History | None) -> Receipt[Any]:
         """Return the receipt; a run left waiting by this very call is shown to `on_wait` first."""
         receipt = self._receipt(name, loop, history)
@@ -139,6 +155,17 @@ class Base:
         if history is None:
             history = History.of(self.store.load(row.id))
         return receipt_of(row, history, loop=loop, budget=loop.budget)
+
+
+def loop_of(bound: Bound[R]) -> Loop[Any, R]:
+    """Return the loop to run, or say what was forgotten."""
+    if not hasattr(bound, "loop"):
+        name = getattr(bound, "name", getattr(bound, "__name__", "loop"))
+        msg = (
+            f"runner.run takes a loop with its arguments: runner.run({name}.bind(…)), not {type(bound).__name__} itself"
+        )
+        raise DeclarationError(msg)
+    return bound.loop
 
 
 def _short(data: bytes) -> str:
@@ -211,31 +238,35 @@ class Runner(Base):
             JournalError: The journal cannot be written; the run stays as it was.
             DeclarationError: The loop is async (use AsyncRunner), or cannot work.
         """
-        loop = bound.loop
+        loop = loop_of(bound)
         if loop.is_async:
             msg = f"loop {loop.name} is async; run it with AsyncRunner: await runner.run(…)"
             raise DeclarationError(msg)
         loop.preflight()
         row = self._admit_run(bound, run_id)
-        tried_code = driven_here = False
-        history: History | None = None
+        tried_code = joined = False
+        live: Live | None = None
         while True:
-            move = next_move(row, self._clock.now_ms(), tried_code=tried_code, driven_here=driven_here)
+            now_ms = self._clock.now_ms()
+            move = next_move(row, now_ms, tried_code=tried_code, driven_here=live is not None)
             if move == "report":
-                return self._report(row.name, loop, history)
+                mine = live is not None and live.epoch == row.epoch
+                return self._report(row.name, loop, live.history if live is not None and mine else None)
             if move == "sleep":
-                self._clock.sleep(min(POLL_S, max(0.0, (row.wake_ms - self._clock.now_ms()) / 1000)))
+                joined = True
+                self._clock.sleep(min(POLL_S, max(0.0, (row.wake_ms - now_ms) / 1000)))
+            elif (claim := self._claim(row, joined=joined)) is None:
+                self._clock.sleep(POLL_S / 10)
             else:
                 tried_code = tried_code or (row.state is State.WAITING and row.waits_for == "code")
-                history = self._drive(row, bound)
-                driven_here = True
+                live = self._drive(claim, bound)
             row = self._on_store.row(row.name)
 
-    def _drive(self, row: RunRow, bound: Bound[Any]) -> History:
+    def _drive(self, claim: Claim, bound: Bound[Any]) -> Live:
         driver = SyncDriver()
         live = take_up(
             self.store,
-            self.store.claim(row.id),
+            claim,
             bound.loop,
             limits=self._limits,
             clock=self._clock,
@@ -255,7 +286,7 @@ class Runner(Base):
             conclude(live, returned)
         finally:
             live.detached = True
-        return live.history
+        return live
 
     def _body(self, live: Live, bound: Bound[Any], driver: SyncDriver) -> Returned:
         if live.halt is not None:

@@ -167,6 +167,7 @@ class SyncDriver:
             branch.passing = signal
             raise
         finally:
+            steps.close()
             lock.release()
 
     def _call(self, call: Call, branch: Branch) -> object:
@@ -218,9 +219,12 @@ class SyncDriver:
             self._suspend(suspend, branch)
 
     def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
-        """Wait outside a step."""
-        with self.live.lock:
+        """Wait outside a step; told to stop meanwhile, the branch stays where it is."""
+        live = self.live
+        with live.lock:
             self._wait(Wait(until_ms, reason), branch)
+            if live.halt is not None and live.now_ms() < until_ms:
+                self._suspend(Suspend("halt"), branch)
 
 
 def least_left_s(branch: Branch) -> float | None:

@@ -37,8 +37,7 @@ class _Timeout:
     def _start(self) -> tuple[int, object] | None:
         """Record the entry; return the record of its firing, if the journal has one."""
         live = self.live
-        live.asked.add(self.key)
-        live.asked.add(self.fired_key)
+        live.ask(self.key)
         found = live.history.points.get(self.key)
         if found is None:
             now_ms = live.now_ms()

@@ -362,6 +362,7 @@ def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
         effect=Effect.READ_ONLY,
         retry=owner.retry,
         timeout_s=owner.timeout_s,
+        escalate=(),  # never the loop's: a check that cannot say is the doubt's question
         name=f"{owner.name}.check",
         skip=0,
     )

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from yaoki.classify import fingerprint
+from yaoki.classify import fingerprint, redact
 from yaoki.codec import codec_for
 from yaoki.errors import DeclarationError, EncodingError, StepFailed
 from yaoki.records import Executed, Failure, FailureKind
@@ -104,7 +104,7 @@ def refusal(kind: FailureKind, reason: str, message: str) -> StepFailed:
     failure = Failure(
         kind=kind,
         reason=reason,
-        message=message[:2000],
+        message=redact(message)[:2000],
         executed=Executed.NO,
         evidence=f"yaoki: {reason}",
         fingerprint=fingerprint(f"{reason} {message}"),

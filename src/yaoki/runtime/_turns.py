@@ -11,11 +11,15 @@ from msgspec import Raw
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import EncodingError, StateError
 from yaoki.records import Checkpoint
+from yaoki.runtime._doubt import doubts_left
+from yaoki.runtime._effects import Suspend
 from yaoki.runtime._live import Halt
 from yaoki.runtime._sync import commit_inline, cut_branch
 
 if TYPE_CHECKING:
     from yaoki.runtime._live import Branch, Live
+
+_LEFT_BEHIND = "The loop went on without it; an answer is recorded, nothing is sent."
 
 __all__ = ["AsyncTurns", "Turns", "TurnsCore"]
 
@@ -97,15 +101,19 @@ class TurnsCore(Generic[S]):
             msg = f"run {live.name}: the state's type changed to {type(state).__name__}"
             raise StateError(msg)
         data = self._encode(state)
-        following: Any = self._decode(data) if self._restart else state
+        decoded = self._decode(data)  # what would not come back is not saved
+        following: Any = decoded if self._restart else state
         self._next = following
         self._done = self._turn
         return Checkpoint(at=live.now_ms(), turn=self._turn, state=Raw(data))
 
     def look_for_drift(self) -> None:
         """Park the run for code where it left recorded steps out, or was cut by a cancel nobody can repeat."""
-        where = f"the end of turn {self._turn}"
+        where = f"the end of turn {self._turn}" if self._turn else "its first turn"
         keys = self._live.history.unasked(self._live.asked)
+        if not self._turn:  # what lies before the first turn; the rest is what the turn will ask for
+            prelude = f"{self._live.history.pass_}.0/"
+            keys = [key for key in keys if key.startswith(prelude)]
         if keys:
             park_unasked(self._live, keys, where)
         if self._branch.cut:
@@ -136,7 +144,7 @@ class TurnsCore(Generic[S]):
         try:
             return self._codec.decode(data)
         except EncodingError as error:
-            msg = f"run {self._live.name}: the saved state is no {self._kind.__name__} any more: {error}"
+            msg = f"run {self._live.name}: the state does not come back as a {self._kind.__name__}: {error}"
             raise StateError(msg) from None
 
 
@@ -216,12 +224,16 @@ class Turns(TurnsCore[S]):
                 raise StopIteration
             references = _references(self)
             with live.lock:
-                self.look_for_drift()
-                if live.halt is not None:
-                    _hold_sync(self._branch)
-                commit_inline(live, "", self.end(references))
+                self._stop_at_drift()
+                record = self.end(references)
+                for key, question in doubts_left(live, _LEFT_BEHIND):
+                    commit_inline(live, key, question)
+                commit_inline(live, "", record)
                 self.saved()
             self._state = None
+        elif not self._turn:
+            with live.lock:
+                self._stop_at_drift()
         state = self.begin()
         if state is None:
             raise StopIteration
@@ -229,11 +241,10 @@ class Turns(TurnsCore[S]):
         self._next = None  # type: ignore[assignment]  # handed over: only the caller and `_state` hold it now
         return self._state  # type: ignore[return-value]
 
-
-def _hold_sync(branch: Branch) -> None:
-    from yaoki.runtime._effects import Suspend
-
-    branch.live.driver.hold(Suspend("halt"), branch)  # type: ignore[attr-defined]
+    def _stop_at_drift(self) -> None:
+        self.look_for_drift()
+        if self._live.halt is not None:
+            self._live.driver.hold(Suspend("halt"), self._branch)  # type: ignore[attr-defined]
 
 
 class AsyncTurns(TurnsCore[S]):
@@ -251,6 +262,8 @@ class AsyncTurns(TurnsCore[S]):
                 raise StopAsyncIteration
             await self._save(_references(self))
             self._state = None
+        elif not self._turn:
+            await self._stop_at_drift()
         state = self.begin()
         if state is None:
             raise StopAsyncIteration
@@ -258,18 +271,22 @@ class AsyncTurns(TurnsCore[S]):
         self._next = None  # type: ignore[assignment]
         return self._state  # type: ignore[return-value]
 
-    async def _save(self, references: int) -> None:
-        live = self._live
+    async def _stop_at_drift(self) -> None:
         self.look_for_drift()
-        if live.halt is not None:
-            from yaoki.runtime._effects import Suspend
+        if self._live.halt is None:
+            return
+        driver: Any = self._live.driver
+        driver.enter_op(self._branch)
+        try:
+            await driver.hold(Suspend("halt"), self._branch)
+        finally:
+            driver.leave_op(self._branch)
 
-            driver: Any = live.driver
-            driver.enter_op(self._branch)
-            try:
-                await driver.hold(Suspend("halt"), self._branch)
-            finally:
-                driver.leave_op(self._branch)
+    async def _save(self, references: int) -> None:
+        await self._stop_at_drift()
+        driver: Any = self._live.driver
         record = self.end(references)
-        await live.driver.commit("", record)  # type: ignore[attr-defined]
+        for key, question in doubts_left(self._live, _LEFT_BEHIND):
+            await driver.commit(key, question)
+        await driver.commit("", record)
         self.saved()

@@ -49,7 +49,18 @@ class Verbs:
     def list(self, status: str | None = None, limit: int = 10_000) -> list[Receipt[Any]]:
         """Return receipts from the rows alone, oldest first."""
         states = () if status is None else (State(status),)
-        return [light_receipt(row) for row in self._journal.list(states=states, limit=limit)]
+        return [self._light(row) for row in self._journal.list(states=states, limit=limit)]
+
+    def _light(self, row: RunRow) -> Receipt[Any]:
+        """Return the row's receipt; a run under way that has asked somebody says so, like one that waits."""
+        receipt = light_receipt(row)
+        if row.state is State.RUNNING:
+            history = History.of(self._journal.load(row.id))
+            asked = next((one for one in history.questions.values() if one.open), None)
+            if asked is not None:
+                receipt.waits_for, receipt.text = "person", asked.question.text
+                receipt.waiting_since = asked.question.at
+        return receipt
 
     def journal(self, run_id: str) -> list[Entry]:  # type: ignore[valid-type]  # `list` is a verb above
         """Return a run's records, oldest first."""
