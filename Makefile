@@ -39,7 +39,7 @@ $(STAMP): $(LOCKED) pyproject.toml
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## a dozen tickets, a vendor that misbehaves, seven kills and an audit
+demo: $(STAMP) ## a dozen tickets, a vendor that misbehaves, at least seven kills and an audit
 	$(BIN)/yaoki demo
 
 test: $(STAMP) ## the whole suite, long tests in their short forms (under 3 minutes)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.made import COMMANDS, NOW, at, doubt, receipt, text
-from yaoki.cli._views_runs import light, runs_lines, select, status_names
+from yaoki.cli._store import Standing
+from yaoki.cli._views_runs import grouped, light, runs_lines, select, status_names
 from yaoki.cli._views_text import Commands, width
 from yaoki.records import Spent, State
 
@@ -64,7 +65,8 @@ def test_a_group_that_floods_the_screen_is_cut_with_the_command_that_lists_it_al
 
 
 def test_every_run_is_listed_when_a_status_was_asked_for():
-    lines = text(runs_lines(select(NIGHT, "active"), NOW, COMMANDS, every=True)).splitlines()
+    groups = grouped(NIGHT, Standing(), NOW)
+    lines = text(runs_lines(select(NIGHT, "active", groups), NOW, COMMANDS, every=True)).splitlines()
     assert len(lines) == 12
     assert lines[-1].startswith("  s2  refund_agent  sleeping until 03:09:30  anthropic cools down")
 
@@ -75,7 +77,7 @@ def test_every_run_is_listed_when_a_status_was_asked_for():
 )
 def test_a_status_is_a_state_or_a_group(status, count):
     assert status in status_names()
-    assert len(select(NIGHT, status)) == count
+    assert len(select(NIGHT, status, grouped(NIGHT, Standing(), NOW))) == count
 
 
 def test_commands_in_the_list_reach_the_store_that_had_to_be_given():
@@ -103,16 +105,77 @@ def test_times_that_are_not_known_are_not_made_up():
 
 
 def test_the_light_form_has_what_a_list_knows_and_no_more():
-    data = light(BROKE)
+    data = light(BROKE, "needs-you")
+    assert data["group"] == "needs-you"
     assert data["run_id"] == "ticket-203"
     assert data["status"] is State.WAITING
     assert "failures" not in data
+    assert "spent" not in data
+
+
+def listed(runs, *, known=None, cells_max=0):
+    return text(runs_lines(runs, NOW, Commands(cwd="/srv"), known=known, cells_max=cells_max)).splitlines()
 
 
 def test_a_run_whose_process_died_is_listed_with_the_command_that_takes_it_up():
     runs = [receipt("a", State.RUNNING), receipt("b", State.RUNNING, file="/srv/agents.py")]
-    lines = text(runs_lines(runs, NOW, Commands(cwd="/srv"), left={"b"})).splitlines()
-    assert lines[0] == "ACTIVE      2   2 running"
-    assert lines[1:] == [
-        "  b  refund_agent  left  its process died, nothing drives it  yaoki run agents.py:refund_agent --run-id b"
+    assert listed(runs, known=Standing(died=frozenset({"b"}))) == [
+        "LEFT        1   nothing drives it; the command takes one on",
+        "  b  refund_agent  left  its process died  yaoki run agents.py:refund_agent --run-id b",
+        "ACTIVE      1   1 running",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"started_at": 0}, "not started yet"),
+        ({"waits_for": "person", "text": "did it happen?"}, "answered, or told to stop"),
+        ({"waits_for": "budget"}, "topped up, or told to stop"),
+        ({"text": "its process was told to stop"}, "stopped: its process was told to stop"),
+        ({}, "redriven"),
+    ],
+)
+def test_a_pending_run_is_listed_with_what_made_it_so_and_the_command_that_takes_it_on(changes, why):
+    assert listed([receipt("a", State.PENDING, file="/srv/agents.py", **changes)])[1] == (
+        f"  a  refund_agent  pending  {why}  yaoki run agents.py:refund_agent --run-id a"
+    )
+
+
+def test_a_sleeping_run_is_listed_once_nobody_woke_it_and_not_while_somebody_may():
+    late = receipt("late", State.SLEEPING, wake_at=at("03:03:45"), file="/srv/agents.py")
+    soon = receipt("soon", State.SLEEPING, wake_at=at("03:05:05"))
+    first, row, rest = listed([late, soon])
+    assert first.startswith("LEFT        1")
+    assert "overdue 1m 23s  slept until 03:03:45, no process waited" in row
+    assert row.endswith("yaoki run agents.py:refund_agent --run-id late")
+    assert rest.startswith("ACTIVE      1   1 sleeping")
+
+
+def test_a_question_is_under_needs_you_whatever_the_state_of_its_run():
+    runs = [
+        receipt("runs", State.RUNNING, waits_for="person", waiting_since=at("03:00:08"), text="did a happen?"),
+        receipt("sleeps", State.SLEEPING, waits_for="person", wake_at=at("04:00:00"), text="did b happen?"),
+        receipt("ended", State.COMPLETED),
+    ]
+    lines = listed(runs, known=Standing(asking={"ended": "did c happen?"}))
+    assert lines[0] == "NEEDS YOU   3"
+    assert len(lines) == 4
+    for question in ("did a happen?", "did b happen?", "did c happen?"):
+        assert question in "".join(lines)
+    assert "asks 5m" in "".join(lines)
+
+
+def test_a_command_that_leaves_its_reason_no_room_stands_on_a_line_of_its_own():
+    runs = [DEAD, receipt("a-rather-long-name-of-a-run", State.PENDING, file="/srv/some/folder/agents.py")]
+    lines = listed(runs, cells_max=90)
+    assert lines[2] == "      yaoki run some/folder/agents.py:refund_agent --run-id a-rather-long-name-of-a-run"
+    assert lines[5] == "      yaoki show ticket-88"
+    assert max(map(width, lines)) <= 90
+
+
+def test_in_a_pipe_one_long_reason_does_not_pad_the_other_rows():
+    runs = [receipt("a", State.DEAD, text="x" * 300), receipt("b", State.DEAD, text="short")]
+    first, second = listed(runs)[1:]
+    assert "x" * 300 in first
+    assert len(second) < 120

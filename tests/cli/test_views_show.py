@@ -19,9 +19,24 @@ from yaoki.cli._views_ask import example_of
 from yaoki.cli._views_journal import journal_data, journal_lines
 from yaoki.cli._views_runs import runs_lines
 from yaoki.cli._views_show import show_lines
+from yaoki.cli._views_steps import rows
 from yaoki.cli._views_text import Commands
-from yaoki.cli._views_timeline import timeline_lines
-from yaoki.records import Begin, Claimed, Effect, Entry, Executed, Failure, FailureKind, Settle, Spent, State
+from yaoki.cli._views_timeline import timeline_lines, waiting_text
+from yaoki.records import (
+    Answer,
+    Begin,
+    Cancel,
+    Claimed,
+    Decision,
+    Effect,
+    Entry,
+    Executed,
+    Failure,
+    FailureKind,
+    Settle,
+    Spent,
+    State,
+)
 from yaoki.runtime._receipt import Ask
 
 
@@ -40,11 +55,11 @@ Did this happen?   charge(order_id="A-1009", cents=4200)            ask q1
   charge is AT_MOST_ONCE (undeclared), so it is not sent again unless you say so.
   Takes a key, or only reads? Declare it, @tool(effect=…), and this question goes away.
 
-Look in the receiving system for A-1009 near 02:14:07Z, then one of:
-  yaoki answer ticket-17 q1 happened '"…"'   go on with this result (str)
-  yaoki answer ticket-17 q1 not-happened     send it again (attempt 2 of 8)
-  yaoki answer ticket-17 q1 skip             go on with None; a gap is noted
-  yaoki answer ticket-17 q1 abort            raise StepFailed in the loop
+Look in the receiving system for A-1009 near 02:14:07, then one of:
+  yaoki answer ticket-17 q1 happened '"…"'  go on with this result (str)
+  yaoki answer ticket-17 q1 not-happened    send it again (attempt 2 of 8)
+  yaoki answer ticket-17 q1 skip            the loop gets None: charge is declared -> str
+  yaoki answer ticket-17 q1 abort           raise StepFailed in the loop
 Unanswered, it is a dead letter on 7 Dec 02:14.
 
 Spent   $0.41/2.00 · 3/50 retries · turn 6/40 · 4 attempts · 1 restart
@@ -133,7 +148,7 @@ def test_an_open_question_shows_the_shape_of_its_answer():
     ask = Ask(id="q3", why="ask", text="Which order?", step="", type="int", schema={"type": "integer"})
     lines = shown(doubt(asks=[ask]))
     assert "Question   Which order?" in lines
-    assert "yaoki answer ticket-17 q3 0       your answer (int)" in lines
+    assert "yaoki answer ticket-17 q3 0      your answer (int)" in lines
 
 
 @pytest.mark.parametrize(
@@ -181,7 +196,7 @@ def test_a_completed_run_shows_its_result_and_what_healed():
     assert "r · refund_agent · COMPLETED 02:31:00 after 31m" in lines
     assert 'Result\n  {\n    "a": 1\n  }' in lines
     assert "Gap  page 3 unread\nOrphan  charge(5)" in lines
-    assert "2 failures, 2 healed (http.529 x2)" in lines
+    assert "2 failures, all healed (http.529 x2)" in lines
     assert "Next" not in lines
 
 
@@ -297,11 +312,118 @@ def test_the_end_of_run_leaves_the_steps_out():
 
 
 def test_the_timeline_is_bounded_and_says_what_it_leaves_out():
-    entries = [Entry(i, f"1.{i}//t#0", Begin(at=at("02:00:00") + i, call=f"t({i})")) for i in range(1, 31)]
-    lines = text(timeline_lines(entries, NOW, rows_max=12)).splitlines()
+    lines = text(timeline_lines(long_story(), NOW, rows_max=12)).splitlines()
     assert lines[0] == "… 18 earlier"
     assert len(lines) == 13
     assert "turn 30" in lines[-1]
+
+
+def long_story(*failed: int) -> list[Entry]:
+    entries = []
+    for i in range(1, 31):
+        key, begun = f"1.{i}//t#0", at("02:00:00") + i
+        entries.append(Entry(2 * i, key, Begin(at=begun, call=f"t({i})")))
+        settle = Settle(at=begun, outcome="failed", failure=DIED) if i in failed else Settle(at=begun)
+        entries.append(Entry(2 * i + 1, key, settle))
+    return entries
+
+
+def test_a_step_that_failed_is_in_the_timeline_however_long_ago_it_was():
+    lines = text(timeline_lines(long_story(3, 4, 9), NOW, rows_max=12)).splitlines()
+    assert lines[0] == "… 2 earlier"
+    assert "t(3)" in lines[1]
+    assert "t(4)" in lines[2]
+    assert lines[3] == "… 4 more"
+    assert "t(9)" in lines[4]
+    assert lines[5] == "… 9 more"
+    assert len(lines) == 6 + 12
+
+
+def retried() -> list[Entry]:
+    step = "1.1//charge#0"
+    said = Failure(kind=FailureKind.TRANSIENT, reason="http.503", message="come back later")
+    decided = Decision(do="retry", next_at=at("03:06:00"), wait_ms=9_000)
+    return [
+        Entry(1, step, Begin(at=at("03:05:00"), call="charge(5)", attempts_max=8)),
+        Entry(2, step, Settle(at=at("03:05:01"), outcome="failed", failure=said, decision=decided)),
+    ]
+
+
+def test_a_step_between_two_attempts_says_which_comes_next_and_when():
+    assert "waiting  1.0 s  attempt 2 of 8 at 03:06:00 (http.503)" in text(timeline_lines(retried(), NOW, rows_max=5))
+    (row,) = rows(retried())
+    said = "charge(5) waits 52 s: attempt 2 of 8 at 03:06:00 (http.503): come back later"
+    assert waiting_text(row, NOW) == said
+
+
+def test_a_run_asleep_until_an_attempt_says_which_and_what_the_last_one_said():
+    lines = shown(receipt("r", State.SLEEPING, wake_at=at("03:06:00"), text="retry"), retried())
+    assert "charge(5): attempt 2 of 8 at 03:06:00 (http.503)\n  come back later" in lines
+    assert "\nretry\n" not in lines
+
+
+def test_a_run_that_nobody_woke_says_so():
+    lines = shown(receipt("r", State.SLEEPING, wake_at=at("03:03:45")))
+    assert "SLEEPING until 03:03:45, 1m 23s ago: nothing drives it" in lines
+
+
+def test_an_answered_question_of_a_pending_run_is_shown_as_answered():
+    run = doubt(status=State.PENDING)
+    run.asks[0].verdict = "skip"
+    answer = Entry(2**31, "", Answer(at=at("03:00:00"), question="q1", verdict="skip", by="ana"))
+    lines = shown(run, [*doubt_entries(), answer], steps=False)
+    assert "q1 answered: skip by ana" in lines
+    assert "did charge(A-1009, 4200) happen?" not in lines
+
+
+def test_a_run_told_to_stop_says_what_its_next_run_does():
+    run = doubt(status=State.PENDING, asks=[])
+    lines = shown(run, [*doubt_entries(), Entry(2**31, "", Cancel(at=at("03:00:00"), by="ana"))], steps=False)
+    assert "cancel ordered by ana\nThe next run of it ends it as cancelled." in lines
+
+
+def test_a_lost_result_is_asked_for_and_nothing_is_offered_that_does_not_fit():
+    bad = Failure(kind=FailureKind.PROGRAMMING, reason="value.lost", executed=Executed.YES)
+    entries = doubt_entries()[:9]
+    entries.append(Entry(10, "1.6/c[1]/charge#0", Settle(at=at("02:14:08"), outcome="failed", failure=bad)))
+    run = doubt()
+    run.asks[0].executed = Executed.YES
+    lines = shown(run, entries)
+    assert "What was its result?   charge(" in lines
+    assert "charge happened, so it is not sent again." in lines
+    assert "q1 happened" in lines
+    assert "not-happened" not in lines
+    assert "Declare it" not in lines
+
+
+def test_a_question_left_open_by_a_run_that_ended_is_shown_with_what_can_still_be_said():
+    lines = shown(doubt(status=State.CANCELLED), doubt_entries())
+    assert "Did this happen?" in lines
+    assert "The run has ended: your answer is recorded, and nothing is sent." in lines
+    assert "q1 not-happened" in lines
+    assert "q1 skip" not in lines
+
+
+def test_a_question_nobody_answered_in_time_is_not_asked_any_more():
+    run = doubt()
+    run.asks[0].expires_at = at("03:00:00")
+    assert "Did this happen?" not in shown(run, doubt_entries())
+
+
+def test_skip_is_offered_without_a_warning_where_the_step_may_return_none():
+    run = doubt()
+    run.asks[0].schema = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert "go on with None; a gap is noted" in shown(run, doubt_entries())
+
+
+def test_a_death_without_a_step_says_to_change_the_loop():
+    lines = shown(receipt("r", State.DEAD, failure=DIED))
+    assert "Next   yaoki redrive r\n       no step was at fault: change the loop first, then run it again" in lines
+
+
+def test_a_file_that_is_gone_is_said_to_be():
+    lines = shown(receipt("r", State.PENDING, file="/srv/old.py"), gone=True)
+    assert "yaoki run FILE:refund_agent --run-id r   old.py is not there any more" in lines
 
 
 def test_a_step_that_gave_up_says_after_how_many_attempts():

@@ -18,6 +18,7 @@ from yaoki.cli._views_text import (
     short_call,
     shorten,
     width,
+    wrapped,
 )
 
 
@@ -58,7 +59,6 @@ def test_today_is_the_day_of_the_zone_spoken_in():
     now = Now(now_ms=at("16:00:00", day=29), zone=tokyo)
     assert now.time(at("15:30:00", day=29)) == "00:30:00"
     assert now.time(at("14:30:00", day=29)) == "29 Nov 23:30:00"
-    assert now.utc(at("14:30:00", day=29)) == "14:30:00Z"
 
 
 def test_without_a_zone_times_are_the_machines():
@@ -138,3 +138,16 @@ def test_commands_reach_the_store_that_had_to_be_given():
     assert commands.verb("runs") == "yaoki runs --store 'sqlite:///x y.db'"
     assert commands.dress("yaoki show r --store other") == "yaoki show r --store other"
     assert commands.dress("edit agents.py") == "edit agents.py"
+
+
+def test_a_line_too_long_for_the_terminal_is_broken_between_words_and_keeps_its_roles():
+    long = line("  a b", ("ccc dddd", "bad"), " eeeee")
+    assert [plain(part) for part in wrapped(long, 11)] == ["  a bccc", "    dddd", "    eeeee"]
+    assert ("ccc ", "bad") in wrapped(long, 11)[0]
+    assert wrapped(line("short"), 11) == [line("short")]
+
+
+def test_a_command_and_a_word_without_end_are_not_broken():
+    command = line("Next   ", ("yaoki run agents.py:loop --run-id r", "command"))
+    assert wrapped(command, 20) == [command]
+    assert [plain(part) for part in wrapped(line("x" * 30 + " y"), 20)] == ["x" * 30, "  y"]

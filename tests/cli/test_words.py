@@ -12,6 +12,10 @@ def ask(kind: str, **more: object) -> Ask:
     return Ask(id="q1", why="doubt", text="?", step="s", call="charge(5)", type="T", schema={"type": kind}, **more)
 
 
+def asked(schema: object, kind: str = "T") -> Ask:
+    return Ask(id="q1", why="doubt", text="?", step="s", call="charge(5)", type=kind, schema=schema)
+
+
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
@@ -49,17 +53,33 @@ def test_text_may_go_without_quotes_where_text_is_asked_for(typed, value):
 
 @pytest.mark.parametrize(("typed", "value"), [("123", 123), ("[1]", [1]), ("null", None), ('"x"', "x")])
 def test_every_other_type_takes_json(typed, value):
-    assert value_of(Words(verdict="happened", value=typed), ask("integer")) == value
+    assert value_of(Words(verdict="happened", value=typed), asked({})) == value
     assert value_of(Words(verdict="value", value=typed), None) == value
 
 
 def test_an_answer_that_is_no_json_says_where():
     with pytest.raises(CommandError, match="the answer is not JSON at line 1 column 1"):
-        value_of(Words(verdict="happened", value="ch_1"), ask("integer"))
+        value_of(Words(verdict="happened", value="ch_1"), asked(None, kind=""))
+
+
+def test_an_answer_of_another_type_is_refused_with_an_example():
+    for typed in ("ch_1", '"ch_1"'):
+        with pytest.raises(CommandError, match="for example: yaoki answer r q1 happened 0") as refused:
+            value_of(Words(verdict="happened", value=typed), ask("integer"), "r")
+        assert "T" in str(refused.value)
+
+
+def test_what_is_no_verdict_on_a_doubt_is_refused_with_the_verdicts():
+    with pytest.raises(
+        CommandError, match="maybe is no verdict on q1: say happened VALUE, not-happened"
+    ):
+        value_of(Words(verdict="value", value="maybe"), ask("string"))
 
 
 def test_happened_needs_the_value_the_step_returns():
-    with pytest.raises(CommandError, match=r"what did charge return\? happened 0 \(T\)"):
+    with pytest.raises(
+        CommandError, match=r"say what charge returned \(T\), .*: yaoki answer RUN q1 happened 0"
+    ):
         value_of(Words(verdict="happened"), ask("integer"))
 
 

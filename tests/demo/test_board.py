@@ -54,3 +54,15 @@ def test_a_terminal_gets_a_table_with_a_row_for_each_ticket_and_the_counts(monke
     assert "Cancel both of my orders" in text
     assert "ticket-12" in text
     assert "1 of 12 tickets done · 1 faults met · 1 workers killed with SIGKILL" in text
+
+
+def test_an_equal_effect_that_the_ticket_asks_for_twice_says_that_it_is_meant():
+    out = StringIO()
+    args = {"order_id": "A-1008", "cents": 750}
+    with board_for(out, lambda: 1.5) as board:
+        for number in (1, 2):
+            board.vendor(Event(event="effect", ticket="ticket-07", tool="refund", number=number, args=args))
+    assert out.getvalue().splitlines() == [
+        "  1.5s  ticket-07  refunded A-1008 $7.50 (1 of 2: the ticket asks for 2 equal refunds)",
+        "  1.5s  ticket-07  refunded A-1008 $7.50 (2 of 2: the ticket asks for 2 equal refunds)",
+    ]

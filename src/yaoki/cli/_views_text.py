@@ -11,7 +11,7 @@ import re
 import shlex
 import unicodedata
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -209,10 +209,6 @@ class Now:
         """Return `02:14:08`, with the date when it is not today."""
         when = self._local(ms)
         return f"{self._day(when)}{when:%H:%M:%S}"
-
-    def utc(self, ms: int) -> str:
-        """Return `02:14:07Z`, as other systems' logs have it; with the date when it is not today there."""
-        return f"{Now(now_ms=self.now_ms, zone=UTC).time(ms)}Z"
 
     def minute(self, ms: int) -> str:
         """Return `02:31`, with the date when it is not today."""

@@ -1,4 +1,4 @@
-"""`yaoki demo`: a misbehaving vendor, a dozen tickets, seven kills, and an audit."""
+"""`yaoki demo`: a misbehaving vendor, a dozen tickets, at least seven kills, and an audit."""
 
 from __future__ import annotations
 

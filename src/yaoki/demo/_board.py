@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
-from yaoki.demo._cases import CASES, effects_of
+from yaoki.demo._cases import CASES, case_of_ticket, effects_of, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,8 +229,19 @@ def _of_vendor(event: Event) -> tuple[str, Mood]:
 def _of_effect(event: Event) -> str:
     cents = event.args.get("cents")
     if isinstance(cents, int):
-        return f"refunded {event.args.get('order_id')} ${cents / 100:.2f}"
+        return f"refunded {event.args.get('order_id')} ${cents / 100:.2f}{_which(event)}"
     return f"mailed {event.args.get('to')}"
+
+
+def _which(event: Event) -> str:
+    """Say which of several equal effects it is, where the ticket asks for several: two glasses are two refunds."""
+    wanted = effects_of(case_of_ticket(event.ticket))
+    wire = same(event.tool, event.args)
+    due = [same(call.tool, call.args) for call in wanted].count(wire)
+    if due < 2:  # noqa: PLR2004 - one effect needs no number
+        return ""
+    so_far = [same(call.tool, call.args) for call in wanted[: event.number]].count(wire)
+    return f" ({so_far} of {due}: the ticket asks for {due} equal refunds)"
 
 
 def _of_kill(kill: Kill, pid: int) -> str:

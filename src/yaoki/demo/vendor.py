@@ -217,7 +217,7 @@ def main(argv: list[str] | None = None) -> int:
     with Path(options.log).open("a", encoding="utf-8") as file:
         log = Log(file, clock.now_ms, sys.stdout)
         with VendorServer(plan, log, clock.now_ms, options.port) as server:
-            Thread(target=_stop_with_stdin, args=(server,), daemon=True).start()
+            Thread(target=_stop_with_stdin, args=(server, options.plan is None), daemon=True).start()
             log.write(Event(event="ready", port=server.server_address[1]))
             try:
                 server.serve_forever(poll_interval=0.1)
@@ -226,11 +226,18 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _stop_with_stdin(server: VendorServer) -> None:
+def _stop_with_stdin(server: VendorServer, by_hand: bool) -> None:  # noqa: FBT001 - a thread's arguments
+    """Serve until stdin ends; to a person who started it `by_hand` say so, since in the background it ends at once."""
     for line in sys.stdin:
         word, _, ticket = line.strip().partition(" ")
         if word == "go":
             server.go(ticket)
+    if by_hand:
+        sys.stderr.write(
+            "vendor: standard input has ended, so it stops. Leave it a terminal, or a pipe that stays open:\n"
+            "vendor: tail -f /dev/null | python -m yaoki.demo.vendor --port 8000 &\n"
+        )
+        sys.stderr.flush()
     server.shutdown()
 
 
