@@ -24,6 +24,13 @@ def place(tmp_path_factory):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
+        (["--store", "sqlite:///o.db", "runs"], 2, "goes after the verb: yaoki runs --store sqlite:///o.db"),
+        (["--store=sqlite:///o.db", "show", "r"], 2, "goes after the verb: yaoki show r --store=sqlite:///o.db"),
+        (["runs", "ticket-17"], 2, "yaoki runs takes no run: yaoki show ticket-17"),
+        (["cancel", "a", "b"], 2, "yaoki cancel takes one run at a time: yaoki cancel a"),
+        (["run", "--run-id", "ticket-17"], 2, "which loop? yaoki run FILE:LOOP"),
+        (["answer", "ticket-17"], 2, "yaoki show ticket-17 lists what can be typed"),
+        (["answer", "ticket-17", "q1", "maybe"], 2, "maybe is no verdict on q1"),
         (["run", "nowhere.py:x"], 2, "no file nowhere.py"),
         (["run", "agent.py:done"], 2, "did you mean agents.py?"),
         (["run", "agents.py:dnoe"], 2, "no loop dnoe in agents.py; there: adone, "),
@@ -52,7 +59,7 @@ def place(tmp_path_factory):
         (["redrive", "ticket-17", "--from", "middle"], 2, "--from middle"),
         (["answer", "nope", "skip"], 2, "no run nope"),
         (["answer", "ticket-17", "q9", "skip"], 2, "q9"),
-        (["answer", "ticket-17", "happened"], 2, "what did charge return?"),
+        (["answer", "ticket-17", "happened"], 2, "say what charge returned (str), for example: yaoki answer"),
         (["answer", "ticket-17", "skip", "extra", "words", "here"], 2, "say [ASK] and one of"),
         (["demo", "--seed", "x"], 2, "--seed"),
         (["rnu"], 2, "No such command 'rnu'"),
@@ -117,3 +124,17 @@ def test_a_folder_that_cannot_be_written_is_named(place, capfd):
     spoken = place.call(capfd, "run", "agents.py:done", "--store", "sqlite:////proc/y.db")
     assert spoken.code == 70
     assert "/proc" in spoken.last
+
+
+def test_the_version_is_said(place, capfd):
+    said = place.call(capfd, "--version")
+    assert said.code == 0
+    assert said.out.startswith("yaoki ")
+    assert said.out.strip()[-1].isdigit()
+
+
+def test_an_option_before_its_verb_is_answered_with_the_command_put_right(place, capfd):
+    said = place.call(capfd, "--json", "runs", "--status", "dead")
+    assert said.code == 2
+    assert said.last.endswith("--json goes after the verb: yaoki runs --status dead --json")
+    assert said.json["error"]["code"] == "usage"

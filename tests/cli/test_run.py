@@ -339,3 +339,22 @@ def test_a_worker_loads_nothing_of_the_command_it_does_not_need(place):
     place.write("plain.py", PLAIN)
     said = place.type("run", "plain.py:loaded", "--json")
     assert said.json["value"] == []
+
+
+def test_in_a_pipe_a_long_wait_says_for_what_and_until_when(place):
+    process = place.start("run", "agents.py:comes_back", "--run-id", "r1")
+    until(lambda: "later() waits" in place.err(process), "a line about the wait")
+    (said,) = [line for line in place.err(process).splitlines() if "waits" in line]
+    assert ": attempt 2 of 3 at " in said
+    assert said.endswith("come back later")
+    process.send_signal(signal.SIGINT)
+    assert place.end(process).code == 130
+
+
+def test_a_file_that_was_moved_is_named_where_it_is_now(place):
+    place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
+    (place.folder / "agents.py").rename(place.folder / "moved.py")
+    said = place.type("run", "moved.py:doubt", "--run-id", "r1")
+    assert said.code == 3, said.err
+    assert "· moved.py" in said.out
+    assert "agents.py" not in said.out

@@ -192,3 +192,30 @@ def test_a_running_run_says_which_process_drives_it(place, capfd):
     until(lambda: f"by pid {worker}" not in place.call(capfd, "show", "r1").out, "the next worker")
     place.open("open")
     assert place.end(process).code == 0
+
+
+def test_a_run_that_was_answered_is_listed_with_the_command_that_takes_it_on(place, capfd):
+    place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
+    said = place.call(capfd, "answer", "r1", "q1", "skip")
+    assert "the loop gets None: charge is declared -> str" in said.out
+    head, row = place.call(capfd, "runs").out.splitlines()
+    assert head.startswith("LEFT ")
+    assert row.endswith("answered, or told to stop  yaoki run agents.py:doubt --run-id r1")
+    shown = place.call(capfd, "show", "r1").out
+    assert "q1 answered: skip" in shown
+    assert "Did this happen?" not in shown
+    assert [run["group"] for run in place.call(capfd, "runs", "--status", "left", "--json").json] == ["left"]
+
+
+def test_a_doubt_of_a_cancelled_run_stays_under_needs_you_until_somebody_says_what_happened(place, capfd):
+    place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
+    place.call(capfd, "cancel", "r1")
+    assert "told to stop" in place.call(capfd, "cancel", "r1").out
+    place.type("run", "agents.py:doubt", "--run-id", "r1")
+    head, row = place.call(capfd, "runs").out.splitlines()
+    assert head.startswith("NEEDS YOU ")
+    assert "charge" in row
+    assert "Did this happen?" in place.call(capfd, "show", "r1").out
+    said = place.call(capfd, "answer", "r1", "q1", "happened", "ch_1")
+    assert "The run has ended (cancelled): this is recorded, and nothing is sent." in said.out
+    assert place.call(capfd, "runs").out.startswith("DONE ")

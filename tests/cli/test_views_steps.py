@@ -131,3 +131,19 @@ def test_what_a_person_did_stands_in_the_story_with_their_name():
         "signal go",
     ]
     assert [row.note for row in shown] == ["", "by ana", "by ana", "", "", ""]
+
+
+def test_a_doubt_that_was_answered_is_no_longer_unknown():
+    unknown = Settle(at=2, outcome="failed", failure=DIED, decision=Decision(do="ask"))
+    asked = [Begin(at=1), unknown, Question(at=2, id="q1", why="doubt", text="did it?")]
+    row, act = story(*asked, Answer(at=3, question="q1", verdict="happened"))
+    assert (row.outcome, row.note) == ("answered", "happened")
+    assert act.what == "q1 answered: happened"
+
+
+def test_an_answer_to_an_earlier_question_of_a_step_says_nothing_of_the_later_one():
+    unknown = Settle(at=2, outcome="failed", failure=DIED, decision=Decision(do="ask"))
+    first = [Begin(at=1), unknown, Question(at=2, id="q1", why="doubt", text="did it?")]
+    second = [Begin(at=4, attempt=2), unknown, Question(at=5, id="q2", why="doubt", text="did it?")]
+    row, _ = story(*first, *second, Answer(at=3, question="q1", verdict="not-happened"))
+    assert row.outcome == "UNKNOWN"

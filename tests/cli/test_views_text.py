@@ -148,6 +148,10 @@ def test_a_line_too_long_for_the_terminal_is_broken_between_words_and_keeps_its_
 
 
 def test_a_command_and_a_word_without_end_are_not_broken():
-    command = line("Next   ", ("yaoki run agents.py:loop --run-id r", "command"))
-    assert wrapped(command, 20) == [command]
+    command = ("yaoki run agents.py:loop --run-id r", "command")
+    assert [plain(part) for part in wrapped(line("Next ", command, "   one word"), 40)] == [
+        f"Next {command[0]}",
+        "  one word",
+    ]
+    assert command in wrapped(line("Next ", command), 20)[-1]
     assert [plain(part) for part in wrapped(line("x" * 30 + " y"), 20)] == ["x" * 30, "  y"]

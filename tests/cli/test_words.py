@@ -70,16 +70,12 @@ def test_an_answer_of_another_type_is_refused_with_an_example():
 
 
 def test_what_is_no_verdict_on_a_doubt_is_refused_with_the_verdicts():
-    with pytest.raises(
-        CommandError, match="maybe is no verdict on q1: say happened VALUE, not-happened"
-    ):
+    with pytest.raises(CommandError, match="maybe is no verdict on q1: say happened VALUE, not-happened"):
         value_of(Words(verdict="value", value="maybe"), ask("string"))
 
 
 def test_happened_needs_the_value_the_step_returns():
-    with pytest.raises(
-        CommandError, match=r"say what charge returned \(T\), .*: yaoki answer RUN q1 happened 0"
-    ):
+    with pytest.raises(CommandError, match=r"say what charge returned \(T\), .*: yaoki answer RUN q1 happened 0"):
         value_of(Words(verdict="happened"), ask("integer"))
 
 

@@ -188,3 +188,16 @@ def test_the_process_says_where_it_listens_and_ends_with_its_standard_input(tmp_
         process.stdin.close()
         assert process.wait(5) == 0
     assert [msgspec.json.decode(line)["event"] for line in log.read_text().splitlines()] == ["ready", "request"]
+
+
+def test_a_vendor_started_by_hand_says_why_it_stops(tmp_path):
+    process = subprocess.run(
+        [sys.executable, "-m", "yaoki.demo.vendor", "--log", str(tmp_path / "vendor.log")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert process.returncode == 0
+    assert "standard input has ended, so it stops" in process.stderr

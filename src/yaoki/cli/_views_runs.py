@@ -33,6 +33,8 @@ _BY_STATE = {
 _LISTED = 50
 """Rows of a group shown at most where no `--status` asks for all of them."""
 _TEXT_MIN = 24
+_TEXT_BESIDE_MIN = 16
+"""What a command beside its reason must leave it."""
 _TEXT_PIPE = 60
 """Where nothing is cut, a reason longer than this moves the command of its own row only."""
 _LATE_MS = 5_000
@@ -141,7 +143,7 @@ def _too_wide(row: list[Span], table: list[list[Span]], cells_max: int) -> bool:
     if not cells_max:
         return False
     head = sum(max(width(other[i][0]) for other in table) + 2 for i in (0, 1, 2))
-    return 2 + head + min(width(row[3][0]), _TEXT_MIN) + 2 + width(row[4][0]) > cells_max
+    return 2 + head + min(width(row[3][0]), _TEXT_BESIDE_MIN) + 2 + width(row[4][0]) > cells_max
 
 
 def _fitted(table: list[list[Span]], below: list[bool], cells_max: int) -> list[list[Span]]:
@@ -152,7 +154,7 @@ def _fitted(table: list[list[Span]], below: list[bool], cells_max: int) -> list[
     beside = max((width(row[4][0]) + 2 for row, low in zip(table, below, strict=True) if not low), default=0)
     fitted: list[list[Span]] = []
     for row, low in zip(table, below, strict=True):
-        room = max(_TEXT_MIN, cells_max - head - (0 if low else beside))
+        room = max(_TEXT_MIN, cells_max - head) if low else max(_TEXT_BESIDE_MIN, cells_max - head - beside)
         text = (shorten(row[3][0], room), row[3][1])
         fitted.append([*row[:3], text] if low else [*row[:3], text, row[4]])
     return fitted

@@ -109,7 +109,8 @@ class _Story:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._steps: dict[str, Row] = {}
-        self._calls: dict[str, str] = {}
+        self._asked: dict[str, str] = {}
+        """The step each question is about; a step's earlier questions are forgotten."""
 
     def add(self, key: str, record: Record) -> None:
         match record:
@@ -128,7 +129,10 @@ class _Story:
                 row.outcome, row.note = "refused", record.failure.reason
             case Gap():
                 self._act(record.at, f"gap: {record.text}", by_hand=False)
-            case Answer() | Redrive() | Cancel() | TopUp() | Signal():
+            case Answer():
+                self._act(record.at, *_act_of(record))
+                self._answer(record)
+            case Redrive() | Cancel() | TopUp() | Signal():
                 self._act(record.at, *_act_of(record))
             case _:
                 pass
@@ -187,7 +191,14 @@ class _Story:
         row.outcome = "failed" if adopt.failure else "adopted"
         row.note = adopt.failure.reason if adopt.failure else f"from {adopt.source}"
 
+    def _answer(self, answer: Answer) -> None:
+        """Posts are read after all the driver wrote: what was sent again since is no longer unknown."""
+        row = self._steps.get(self._asked.get(answer.question, ""))
+        if row is not None and row.outcome in ("UNKNOWN", "asked"):
+            row.outcome, row.note = "answered", answer.verdict
+
     def _question(self, key: str, question: Question) -> None:
+        self._asked = {name: step for name, step in self._asked.items() if step != key} | {question.id: key}
         row = self._row(key, question.at, question.call)
         if row.outcome != "UNKNOWN":
             row.outcome = "asked"

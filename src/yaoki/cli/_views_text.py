@@ -103,22 +103,23 @@ def wrapped(text: Line, cells_max: int) -> list[Line]:
     """
     Return the line broken between words so that each part fits, the later ones indented below the first.
 
-    A line with a command stays whole: broken, it could not be copied. So does a word wider than the terminal.
+    A command stays whole: broken, it could not be copied. So does a word wider than the terminal.
     """
     whole = "".join(part for part, _ in text)
-    if width(whole) <= cells_max or any(role == "command" for _, role in text):
+    if width(whole) <= cells_max:
         return [text]
     hang = len(whole) - len(whole.lstrip(" ")) + 2
     lines: list[Line] = [[]]
     used = 0
     for part, role in text:
-        for word in _WORDS.findall(part):
+        for word in [part] if role == "command" else _WORDS.findall(part):
             cells = width(word.rstrip(" "))
             if used > hang and used + cells > cells_max and cells:
                 lines.append([(" " * hang, "")])
                 used = hang
-            lines[-1].append((word, role))
-            used += width(word)
+            placed = word if used > hang else word.lstrip(" ") if len(lines) > 1 else word
+            lines[-1].append((placed, role))
+            used += width(placed)
     return lines
 
 

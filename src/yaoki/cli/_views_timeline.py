@@ -55,6 +55,7 @@ _OUTCOMES: dict[str, Role] = {
     "refused": "bad",
     "UNKNOWN": "ask",
     "asked": "ask",
+    "answered": "good",
     "cancelled": "dim",
 }
 

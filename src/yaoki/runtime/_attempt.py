@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from yaoki.runtime._past import Past
 
-__all__ = ["attempt", "decide_for", "hold_of"]
+__all__ = ["Kept", "attempt", "call_of", "decide_for", "first_begin", "hold_of", "judge", "settle"]
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _SYNCED_SETTLE = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
@@ -80,13 +80,45 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
             return False, None
     number = 1 if past is None else past.attempts + 1
     begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
-    timeout_s = min(tool.timeout_s, max(0.001, (deadline_ms - now_ms) / 1000))
     yield Write(step.key, begin, Barrier.WRITTEN if begin.effect is Effect.READ_ONLY else Barrier.SYNCED)
-    outcome = yield Call(step, _injected(step, past, begin, timeout_s) if tool.params.injected else None, timeout_s)
-    if type(outcome) is Raised:
+    outcome = yield call_of(step, past, begin, now_ms)
+    return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
+
+
+def first_begin(live: Live, step: Step) -> Begin | None:
+    """
+    Return the begin of a new step's first attempt, where nothing stands in its way; None: let `attempt` see.
+
+    The way of nearly every step, so it takes no generator: the same questions as `attempt` asks, all answered yes.
+    """
+    if live.halt is not None or step.branch.replaying:
+        return None
+    now_ms = live.now_ms()
+    deadline_ms = now_ms + step.tool.deadline_ms
+    if not live.admit(first=True, deadline_ms=deadline_ms, now_ms=now_ms).go:
+        return None
+    slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
+    return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms)
+
+
+def call_of(step: Step, past: Past | None, begin: Begin, now_ms: int) -> Call:
+    """Return the call of an attempt: bounded by its timeout and what is left of the deadline."""
+    timeout_s = min(step.tool.timeout_s, max(0.001, (begin.deadline_at - now_ms) / 1000))
+    return Call(step, _injected(step, past, begin, timeout_s) if step.tool.params.injected else None, timeout_s)
+
+
+def settle(
+    live: Live, step: Step, begin: Begin, outcome: object, kept: Kept | Rejected | None
+) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """Record what came of a call, as it was judged; return whether there is a value, and it."""
+    if isinstance(kept, Kept):
+        yield Write(step.key, kept.settle, kept.barrier)
+        return True, kept.value
+    if isinstance(outcome, Raised):
         yield from _failed(live, step, begin, outcome)
-        return False, None
-    return (yield from _answered(live, step, begin, outcome))
+    elif kept is not None:
+        yield from _settle_failure(live, step, begin, kept.failure, value_lost=kept.lost, output=kept.output)
+    return False, None
 
 
 def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, slot: int, deadline_ms: int) -> Begin:
@@ -158,28 +190,44 @@ def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> 
     return {name: values[name] for name in step.tool.params.injected}
 
 
-def _answered(live: Live, step: Step, begin: Begin, value: object) -> Generator[EffectOf, Any, tuple[bool, Any]]:
-    """The call returned: keep the value, or say why it cannot be kept."""
+class Kept(NamedTuple):
+    """A call's value as it is recorded, and as the loop gets it."""
+
+    settle: Settle
+    value: object
+    barrier: Barrier
+
+
+class Rejected(NamedTuple):
+    """A call's value that is not kept, and why."""
+
+    failure: Failure
+    lost: bool
+    output: Raw
+
+
+def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejected | None:
+    """Return what is kept of a call that returned, or why nothing is; None if it raised."""
+    if type(outcome) is Raised:
+        return None
     tool = step.tool
     try:
-        data = tool.codec.encode(value)
+        data = tool.codec.encode(outcome)
         if len(data) > live.limits.result_max_bytes:
             msg = f"its result has {len(data):,} bytes; result_max_bytes is {live.limits.result_max_bytes:,}"
             raise EncodingError(msg)  # noqa: TRY301
         decoded = tool.codec.decode(data)
     except EncodingError as error:
         failure = own_failure(FailureKind.PROGRAMMING, "value.lost", f"{tool.name}: {error}", Executed.YES)
-        yield from _settle_failure(live, step, begin, failure, value_lost=True)
-        return False, None
+        return Rejected(failure, lost=True, output=ABSENT)
+    raw = Raw(data)
     if tool.agent.validate is not None:
         wrong = _verdict(tool.agent.validate, decoded)
         if wrong is not None:
             failure = own_failure(FailureKind.SEMANTIC, "output.rejected", wrong, Executed.YES)
-            yield from _settle_failure(live, step, begin, failure, output=Raw(data))
-            return False, None
-    settle = Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=Raw(data))
-    yield Write(step.key, settle, Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN)
-    return True, decoded
+            return Rejected(failure, lost=False, output=raw)
+    barrier = Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN
+    return Kept(Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=raw), decoded, barrier)
 
 
 def _verdict(validate: Any, value: object) -> str | None:

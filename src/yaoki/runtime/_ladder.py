@@ -14,10 +14,10 @@ from msgspec import Raw
 
 from yaoki.errors import EncodingError, StepFailed
 from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
-from yaoki.records import ABSENT, Adopt, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
-from yaoki.runtime._attempt import attempt, decide_for
+from yaoki.records import ABSENT, Adopt, Decision, Effect, Executed, Failure, FailureKind, Gap, Settle, sub_key
+from yaoki.runtime._attempt import Kept, attempt, call_of, decide_for, first_begin, judge, settle
 from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
-from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
+from yaoki.runtime._effects import Barrier, EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._failures import last_failure, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._step import Step, check_step
@@ -44,22 +44,26 @@ def ladder(live: Live, step: Step) -> Steps:
     try:
         past = live.history.steps.get(step.key)
         if past is None:
-            left_out = "" if step.branch.replaying else live.left_out(step.key)
+            left_out = _left_out(live, step)
             if left_out:
-                known = live.history.steps.get(left_out)
-                yield from drifted(live, step.key, known.call if known is not None else left_out, step.call)
+                yield from drifted(live, step.key, left_out, step.call)
             step.effect = step.tool.effect_of(step.values)
-            done, value = yield from attempt(live, step, None)
-            if done:
-                return value
+            begin = first_begin(live, step)
+            if begin is None:
+                done, value = yield from attempt(live, step, None)
+                if done:
+                    return value
+            else:
+                yield Write(step.key, begin, Barrier.WRITTEN if begin.effect is Effect.READ_ONLY else Barrier.SYNCED)
+                outcome = yield call_of(step, None, begin, begin.at)
+                kept = judge(live, step, begin, outcome)
+                if type(kept) is Kept:
+                    yield Write(step.key, kept.settle, kept.barrier)
+                    return kept.value
+                yield from settle(live, step, begin, outcome, kept)
             past = live.history.steps[step.key]
         else:
-            if past.args != step.args:
-                yield from drifted(live, step.key, f"{past.call or step.tool.name}", step.call)
-            step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
-        while past.cut_by_timeout:
-            # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
-            yield Suspend("replay")
+            yield from _recorded(live, step, past)
         while True:
             if past.settled:
                 return live_value(live, step, past.value)
@@ -68,6 +72,23 @@ def ladder(live: Live, step: Step) -> Steps:
                 return value
     finally:
         live.driven.discard(step.key)
+
+
+def _left_out(live: Live, step: Step) -> str:
+    """Return the recorded call that this new one would be made before, for people; or nothing."""
+    key = "" if step.branch.replaying else live.left_out(step.key)
+    known = live.history.steps.get(key)
+    return known.call or key if known is not None else key
+
+
+def _recorded(live: Live, step: Step, past: Past) -> Steps:
+    """Hold a call against its record: it must be the same; one that a timeout had cut waits for that timeout."""
+    if past.args != step.args:
+        yield from drifted(live, step.key, past.call or step.tool.name, step.call)
+    step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
+    while past.cut_by_timeout:
+        # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
+        yield Suspend("replay")
 
 
 def live_value(live: Live, step: Step, data: Raw) -> object:

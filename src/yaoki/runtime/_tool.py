@@ -114,6 +114,7 @@ class Tool(Generic[P, R]):
         self.scope = scope
         self.retry = retry or Retry()
         self.timeout_s = timeout_s
+        self.deadline_ms = int(self.retry.deadline_s * 1000)
         self.recorded = (
             self.retry.attempts_max,
             int(self.retry.base_s * 1000),
