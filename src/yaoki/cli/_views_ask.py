@@ -103,8 +103,11 @@ def _lost(ask: Ask) -> bool:
 
 def skipped(ask: Ask) -> str:
     """Return what `skip` comes to for the loop, with a warning where its step never returns None by its type."""
-    if ask.why != "doubt" or not isinstance(ask.schema, dict) or fits(_mapping(ask.schema), None) is None:
-        return "go on with None; a gap is noted" if ask.why == "doubt" else "go on without an answer"
+    schema = _mapping(ask.schema)
+    if ask.why != "doubt":
+        return "go on without an answer"
+    if not schema or fits(schema, None) is None:
+        return "go on with None; a gap is noted"
     return f"the loop gets None: {ask.call.partition('(')[0] or 'its step'} is declared -> {ask.type}"
 
 

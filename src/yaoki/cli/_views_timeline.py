@@ -45,7 +45,7 @@ def timeline_lines(entries: Sequence[Entry], now: Now, *, rows_max: int) -> list
     return lines
 
 
-_ODD = frozenset({"UNKNOWN", "failed", "running", "waiting", "asked", "refused"})
+_ODD = frozenset({"UNKNOWN", "answered", "failed", "running", "waiting", "asked", "refused"})
 """Outcomes that a timeline never leaves out for length alone."""
 
 _OUTCOMES: dict[str, Role] = {

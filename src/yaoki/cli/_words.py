@@ -108,7 +108,8 @@ def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
         if not ask.type:
             raise
         raise CommandError("input.not_json", f"{typed.value} is no {ask.type} in JSON; {example}") from error
-    wrong = fits(cast("dict[str, object]", ask.schema), value) if isinstance(ask.schema, dict) else None
+    schema: object = ask.schema
+    wrong = fits(cast("dict[str, object]", schema), value) if isinstance(schema, dict) else None
     if wrong is not None:
         raise CommandError(AnswerRefused.code, f"{ask.id} wants {ask.type or 'another type'}: {wrong}; {example}")
     return value

@@ -66,6 +66,7 @@ class Barrier:
         self._marked = False
         self._armed = False  # the thread is up, and will look at `_marked` within sync_every_ms
         self._urgent = False  # `soon` was asked for, and no sync has started since
+        self._seen = -1  # syncs started by the last such round
         self._hot = 0  # rounds of _SOON_S the thread will still look at `_urgent` by itself
         self._look = False  # whether the -wal has outgrown its limit
         self._closing = False
@@ -86,7 +87,7 @@ class Barrier:
 
     def soon(self) -> None:
         """
-        Start a sync without waiting for it: within 2 ms, unless another starts before that and covers it.
+        Start a sync without waiting for it: within 4 ms, unless another starts before that and covers it.
 
         The little delay is what lets a tight loop of effects share: the next begin's own sync comes sooner.
         """
@@ -202,9 +203,12 @@ class Barrier:
     def _wait_hot(self) -> bool:
         """Wait one short round; return whether a sync is wanted now."""
         self._wake.wait(_SOON_S)
+        # Not at first sight: in a tight loop of effects the next begin's sync is on its way, and covers it.
+        stale = self._urgent and self._seen == self._started
+        self._seen = self._started
         self._hot = _HOT_ROUNDS if self._urgent else self._hot - 1
         if self._hot:
-            return self._urgent
+            return stale
         return self._urgent or self._marked  # `soon` looks in the other order, so nothing is missed
 
     def _sync_for(self, waiters: list[object]) -> None:

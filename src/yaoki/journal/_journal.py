@@ -227,7 +227,7 @@ class Journal(Outside):
         self._barrier.mark()
 
     def soon(self) -> None:
-        """Start a sync without waiting for it: it begins within 2 ms, or is covered by another before that."""
+        """Start a sync without waiting for it: it begins within 4 ms, or is covered by another before that."""
         self._barrier.soon()
 
     def sync(self) -> None:

@@ -99,6 +99,8 @@ class Parameters:
         """
         if self._odd or len(args) > len(self._positional):
             return self._bind_slowly(args, kwargs)
+        if not kwargs and len(args) == self._required:
+            return dict(zip(self._positional, args, strict=True))
         values = {**self._defaults, **dict(zip(self._positional, args, strict=False))}
         if kwargs:
             if not self._names.issuperset(kwargs) or not kwargs.keys().isdisjoint(self._positional[: len(args)]):
