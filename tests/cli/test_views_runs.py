@@ -174,6 +174,14 @@ def test_a_command_that_leaves_its_reason_no_room_stands_on_a_line_of_its_own():
     assert max(map(width, lines)) <= 90
 
 
+def test_a_long_reason_above_its_own_command_does_not_push_other_commands_off_the_terminal():
+    late = receipt("an-id-of-a-run-as-people-write-it", State.PENDING, text="its process was told to stop")
+    lines = listed([receipt("b", State.DEAD, text="x" * 300), late], cells_max=100)
+    assert lines[1].endswith("stopped: its process was told to stop")
+    assert lines[-1].endswith("…  yaoki show b")
+    assert max(map(width, lines)) <= 100
+
+
 def test_in_a_pipe_one_long_reason_does_not_pad_the_other_rows():
     runs = [receipt("a", State.DEAD, text="x" * 300), receipt("b", State.DEAD, text="short")]
     first, second = listed(runs)[1:]

@@ -130,7 +130,7 @@ def columns(rows: Sequence[Sequence[Span]], *, indent: str = "", gap: str = "  "
     """Return the rows as lines with aligned columns, none wider than `width_max`; the last one is not padded."""
     cells: list[list[Span]] = [[(clean(text), role) for text, role in row] for row in rows]
     count = max((len(row) for row in cells), default=0)
-    widths = [max((width(row[i][0]) for row in cells if i < len(row)), default=0) for i in range(count)]
+    widths = [max((width(row[i][0]) for row in cells if i < len(row) - 1), default=0) for i in range(count)]
     if width_max:
         widths = [min(one, width_max) for one in widths]
     lines: list[Line] = []

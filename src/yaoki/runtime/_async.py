@@ -10,20 +10,20 @@ from yaoki.errors import Fenced, JournalError, Passing
 from yaoki.records import Cause
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
+from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
 from yaoki.runtime._deadlines import bounded
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
-from yaoki.runtime._ladder import ladder
+from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._step import make_step
 from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from yaoki.records import Record
     from yaoki.runtime._commits import Commits
     from yaoki.runtime._live import Branch, Live
+    from yaoki.runtime._step import Step
     from yaoki.runtime._timeouts import AsyncTimeout
     from yaoki.runtime._tool import Tool
 
@@ -81,19 +81,14 @@ class AsyncDriver:
         step = make_step(branch, tool, args, kwargs, owner=owner, call_id=call_id, for_model=for_model)
         if branch.cut:
             cut_branch(live, tool.name)
-        steps = ladder(live, step)
         live.ask(step.key)
         if self.unfired_timeouts:
             self.look_at_unfired()
         if not tool.is_async:
             self.plain.live = live
             self.commits.flush()
-            return self.plain.drive(steps, branch)
-        return self.perform(steps, branch)
-
-    def perform(self, steps: Steps, branch: Branch) -> Coroutine[Any, Any, Any]:
-        """Return the awaitable that drives a step's effects."""
-        return _Performance(self, steps, branch).run()
+            return self.plain.perform(step, branch)
+        return _Performance(self, step, branch).run()
 
     # --- quiet
 
@@ -274,17 +269,17 @@ class AsyncDriver:
 class _Performance:
     """One step being performed."""
 
-    __slots__ = ("_branch", "_cancelled", "_driver", "_steps")
+    __slots__ = ("_branch", "_cancelled", "_driver", "_step")
 
-    def __init__(self, driver: AsyncDriver, steps: Steps, branch: Branch) -> None:
+    def __init__(self, driver: AsyncDriver, step: Step, branch: Branch) -> None:
         self._driver = driver
-        self._steps = steps
+        self._step = step
         self._branch = branch
         self._cancelled: BaseException | None = None
 
     async def run(self) -> Any:
         """Perform effects until the step returns or raises; a cancel settles what was begun first."""
-        driver, branch, steps = self._driver, self._branch, self._steps
+        driver, branch = self._driver, self._branch
         if driver.live.stopping:
             raise Fenced(f"run {driver.live.name} is no longer driven here")
         driver.enter_op(branch)
@@ -294,6 +289,35 @@ class _Performance:
         try:
             if branch.overdue():
                 await asyncio.sleep(0)  # steps that never suspend would keep the timeout's timer waiting
+            value = await self._perform()
+            if self._cancelled is not None:
+                raise self._cancelled
+        except asyncio.CancelledError:
+            driver.note_cut(branch)
+            raise
+        finally:
+            driver.performing.discard(task)
+            driver.live.driven.discard(self._step.key)
+            driver.leave_op(branch)
+        return value
+
+    async def _perform(self) -> Any:
+        """Bring the step to its outcome; a new one that nothing stands in the way of takes no ladder."""
+        live, step = self._driver.live, self._step
+        live.driven.add(step.key)
+        begin = begin_at_once(live, step)
+        if begin is None:
+            return await self._drive(ladder(live, step))
+        await self._write(Write(step.key, begin, barrier_of(begin)))
+        outcome = await self._call(call_of(step, None, begin, begin.at))
+        kept = judge(live, step, begin, outcome)
+        if type(kept) is Kept:
+            await self._write(Write(step.key, kept.settle, kept.barrier))
+            return kept.value
+        return await self._drive(ladder(live, step, Made(begin, outcome, kept)))
+
+    async def _drive(self, steps: Steps) -> Any:
+        try:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
@@ -305,17 +329,9 @@ class _Performance:
                     await self._stay(effect)
                     effect = steps.send(None)
         except StopIteration as stop:
-            if self._cancelled is not None:
-                driver.note_cut(branch)
-                raise self._cancelled from None
             return stop.value
-        except asyncio.CancelledError:
-            driver.note_cut(branch)
-            raise
         finally:
             steps.close()
-            driver.performing.discard(task)
-            driver.leave_op(branch)
 
     async def _stay(self, effect: Wait | Suspend) -> None:
         """Wait for a time, or for somebody."""

@@ -35,7 +35,18 @@ if TYPE_CHECKING:
 
     from yaoki.runtime._past import Past
 
-__all__ = ["Kept", "attempt", "call_of", "decide_for", "first_begin", "hold_of", "judge", "settle"]
+__all__ = [
+    "Kept",
+    "Rejected",
+    "attempt",
+    "barrier_of",
+    "call_of",
+    "decide_for",
+    "first_begin",
+    "hold_of",
+    "judge",
+    "settle",
+]
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _SYNCED_SETTLE = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
@@ -80,7 +91,7 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
             return False, None
     number = 1 if past is None else past.attempts + 1
     begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
-    yield Write(step.key, begin, Barrier.WRITTEN if begin.effect is Effect.READ_ONLY else Barrier.SYNCED)
+    yield Write(step.key, begin, barrier_of(begin))
     outcome = yield call_of(step, past, begin, now_ms)
     return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
 
@@ -99,6 +110,11 @@ def first_begin(live: Live, step: Step) -> Begin | None:
         return None
     slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
     return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms)
+
+
+def barrier_of(begin: Begin) -> Barrier:
+    """Return how far a begin must have got before its call: an effect's is on disk."""
+    return Barrier.WRITTEN if begin.effect is Effect.READ_ONLY else Barrier.SYNCED
 
 
 def call_of(step: Step, past: Past | None, begin: Begin, now_ms: int) -> Call:

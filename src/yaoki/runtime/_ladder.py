@@ -7,17 +7,17 @@ outcome, an answer, a decision to carry out? else an attempt. Live and after a c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
 from yaoki.errors import EncodingError, StepFailed
 from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
-from yaoki.records import ABSENT, Adopt, Decision, Effect, Executed, Failure, FailureKind, Gap, Settle, sub_key
-from yaoki.runtime._attempt import Kept, attempt, call_of, decide_for, first_begin, judge, settle
+from yaoki.records import ABSENT, Adopt, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
+from yaoki.runtime._attempt import Kept, Rejected, attempt, decide_for, first_begin, settle
 from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
-from yaoki.runtime._effects import Barrier, EffectOf, Steps, Suspend, Wait, Write
+from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._failures import last_failure, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._step import Step, check_step
@@ -27,40 +27,38 @@ if TYPE_CHECKING:
 
     from yaoki.runtime._past import Asked, Past
 
-__all__ = ["drifted", "ladder"]
+__all__ = ["Made", "begin_at_once", "drifted", "ladder"]
 
 _SKIPPED = "outcome.skipped"
 
 
-def ladder(live: Live, step: Step) -> Steps:
+def ladder(live: Live, step: Step, made: Made | None = None) -> Steps:
     """
     Bring a step to its outcome: return its value as its annotation decodes it, or raise StepFailed.
 
     A recorded outcome is returned without executing anything; a record that does not fit the call parks
     the run with a diff before anything executes.
+
+    Args:
+        live: The run.
+        step: The call.
+        made: A first attempt that its driver has already made, of a new step that nothing stood in the way of.
     """
     live.ask(step.key)
     live.driven.add(step.key)
     try:
         past = live.history.steps.get(step.key)
-        if past is None:
+        if made is not None:
+            yield from settle(live, step, made.begin, made.outcome, made.kept)
+            past = live.history.steps[step.key]
+        elif past is None:
             left_out = _left_out(live, step)
             if left_out:
                 yield from drifted(live, step.key, left_out, step.call)
             step.effect = step.tool.effect_of(step.values)
-            begin = first_begin(live, step)
-            if begin is None:
-                done, value = yield from attempt(live, step, None)
-                if done:
-                    return value
-            else:
-                yield Write(step.key, begin, Barrier.WRITTEN if begin.effect is Effect.READ_ONLY else Barrier.SYNCED)
-                outcome = yield call_of(step, None, begin, begin.at)
-                kept = judge(live, step, begin, outcome)
-                if type(kept) is Kept:
-                    yield Write(step.key, kept.settle, kept.barrier)
-                    return kept.value
-                yield from settle(live, step, begin, outcome, kept)
+            done, value = yield from attempt(live, step, None)
+            if done:
+                return value
             past = live.history.steps[step.key]
         else:
             yield from _recorded(live, step, past)
@@ -72,6 +70,28 @@ def ladder(live: Live, step: Step) -> Steps:
                 return value
     finally:
         live.driven.discard(step.key)
+
+
+class Made(NamedTuple):
+    """A first attempt made by a driver, and not kept."""
+
+    begin: Begin
+    outcome: object
+    kept: Kept | Rejected | None
+
+
+def begin_at_once(live: Live, step: Step) -> Begin | None:
+    """
+    Return the begin of a new step that nothing stands in the way of; None: its ladder decides.
+
+    Nearly every step is one: its driver writes this, makes the call, and writes what `judge` keeps, with no
+    generator between. The questions are the ladder's own.
+    """
+    if live.recorded or step.key in live.history.steps:
+        return None
+    live.asked.add(step.key)
+    step.effect = step.tool.effect_of(step.values)
+    return first_begin(live, step)
 
 
 def _left_out(live: Live, step: Step) -> str:

@@ -9,15 +9,17 @@ from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
 from yaoki.records import Cause
 from yaoki.runtime import _context
+from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
-from yaoki.runtime._ladder import ladder
+from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
 from yaoki.runtime._step import make_step
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
     from yaoki.records import Record
+    from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
 __all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts"]
@@ -134,7 +136,35 @@ class SyncDriver:
             raise_if_timed_out(branch, step.key)
         if branch.cut:
             cut_branch(live, tool.name)
-        return self.drive(ladder(live, step), branch)
+        return self.perform(step, branch)
+
+    def perform(self, step: Step, branch: Branch) -> Any:
+        """Bring a step to its outcome; a new one that nothing stands in the way of takes no ladder."""
+        live, key, lock = self.live, step.key, self.live.lock
+        made: Made | None = None
+        lock.acquire()
+        try:
+            begin = begin_at_once(live, step)
+            if begin is not None:
+                live.driven.add(key)
+                commit_inline(live, key, begin, barrier_of(begin))
+                lock.release()
+                try:
+                    outcome = self._call(call_of(step, None, begin, begin.at), branch)
+                finally:
+                    lock.acquire()
+                kept = judge(live, step, begin, outcome)
+                if type(kept) is Kept:
+                    commit_inline(live, key, kept.settle, kept.barrier)
+                    return kept.value
+                made = Made(begin, outcome, kept)
+        except Passing as signal:
+            branch.passing = signal
+            raise
+        finally:
+            live.driven.discard(key)
+            lock.release()
+        return self.drive(ladder(live, step, made), branch)
 
     def drive(self, steps: Steps, branch: Branch) -> Any:
         """Perform a step's effects until it returns or raises."""
