@@ -192,7 +192,7 @@ class _Story:
         row.note = adopt.failure.reason if adopt.failure else f"from {adopt.source}"
 
     def _answer(self, answer: Answer) -> None:
-        """Close a doubt. Answers come after all the driver wrote; what was sent again has ended otherwise by now."""
+        """Close a doubt. Answers are read last; what was sent again since has another outcome by now."""
         row = self._steps.get(self._asked.get(answer.question, ""))
         if row is not None and row.outcome in ("UNKNOWN", "asked"):
             row.outcome, row.note = "answered", answer.verdict
