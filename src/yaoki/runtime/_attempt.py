@@ -25,7 +25,7 @@ from yaoki.records import (
 )
 from yaoki.runtime._doubt import question_of
 from yaoki.runtime._effects import Barrier, Call, EffectOf, Raised, Steps, Suspend, Write
-from yaoki.runtime._failures import own_failure
+from yaoki.runtime._failures import own_failure, placed
 from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._step import Step, action_key
 from yaoki.runtime._tool import Feedback
@@ -266,6 +266,9 @@ def _failed(live: Live, step: Step, begin: Begin, raised: Raised) -> Steps:
         raise error
     now_ms = live.now_ms()
     failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
+    if failure.kind is FailureKind.PROGRAMMING:  # a bug: whoever reads it needs the line
+        code = getattr(step.tool.fn, "__code__", None)
+        failure = placed(failure, error, code.co_filename if code is not None else "")
     before = live.history.steps[step.key].executed
     failure = keyed_conflict(failure, begin.effect, before)
     yield from _settle_failure(live, step, begin, failure, thread_alive=raised.thread_alive)

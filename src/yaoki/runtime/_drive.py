@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from yaoki.classify import classify, process_died
@@ -25,6 +24,7 @@ from yaoki.records import (
     State,
 )
 from yaoki.runtime._doubt import doubts_left
+from yaoki.runtime._failures import placed
 from yaoki.runtime._history import History
 from yaoki.runtime._live import Driver, Halt, Limits, Live
 from yaoki.runtime._sync import cut_branch
@@ -363,7 +363,6 @@ def _leave(
 def _failure_of(live: Live, error: BaseException) -> Failure:
     """What ended the loop, as a failure; the traceback goes to the log, the place to the message."""
     import logging
-    import traceback
 
     if isinstance(error, StepFailed):
         return error.failure
@@ -371,10 +370,7 @@ def _failure_of(live: Live, error: BaseException) -> Failure:
     if isinstance(error, YaokiError):
         return _own(FailureKind.PROGRAMMING, error.code, str(error))
     failure = classify(error, now_ms=live.now_ms())
-    frames = traceback.extract_tb(error.__traceback__)
-    place = next((f for f in reversed(frames) if f.filename == live.loop.file), frames[-1] if frames else None)
-    where = f" ({place.filename.rsplit('/', 1)[-1]}:{place.lineno})" if place is not None else ""
-    return msgspec.structs.replace(failure, message=f"{type(error).__name__}: {failure.message}{where}"[:2000])
+    return placed(failure, error, live.loop.file)
 
 
 def _own(kind: FailureKind, reason: str, message: str) -> Failure:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from yaoki.classify import fingerprint as fingerprint_of
 from yaoki.classify import redact
 from yaoki.errors import StepFailed
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._past import Past
     from yaoki.runtime._step import Step
 
-__all__ = ["last_failure", "own_failure", "step_failed", "unknown_outcome"]
+__all__ = ["last_failure", "own_failure", "placed", "step_failed", "unknown_outcome"]
 
 
 def own_failure(kind: FailureKind, reason: str, message: str, executed: Executed) -> Failure:
@@ -52,3 +54,18 @@ def step_failed(live: Live, step: Step, failure: Failure, attempts: int) -> Step
         f"Last: {failure.message or failure.kind.value}. See: yaoki show {live.name}"
     )
     return StepFailed(message, failure=failure, run_id=live.name, step=step.key, attempts=attempts)
+
+
+def placed(failure: Failure, error: BaseException, file: str) -> Failure:
+    """Say which exception it was and where: the innermost line in `file`, else the innermost of all."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        name, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        if name == file or not found.startswith(_HERE):
+            found = f"{_HERE if name == file else ''}{name.rpartition('/')[2]}:{line}"
+        trace = trace.tb_next
+    where = f" ({found.removeprefix(_HERE)})" if found else ""
+    return msgspec.structs.replace(failure, message=f"{type(error).__name__}: {failure.message}{where}"[:2000])
+
+
+_HERE = "\0"
