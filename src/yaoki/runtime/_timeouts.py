@@ -171,7 +171,9 @@ class AsyncTimeout(_Timeout):
         elif self.recorded_seq and kind is None:
             # Live it fired in the moment in which all inside ended; the journal says which came first.
             raise TimeoutError(self._message())
-        elif not (self.fired or self.live.stopping or self.live.detached or self.left_key in self.live.history.points):
+        elif (kind is None or issubclass(kind, Exception)) and not (
+            self.fired or self.live.stopping or self.live.detached or self.left_key in self.live.history.points
+        ):
             # Left in time: a replay however late must leave it too.
             driver.commits.flush()
             commit_inline(self.live, self.left_key, Value(at=self.live.now_ms(), value=Raw(b"null")))
