@@ -137,9 +137,12 @@ class AsyncTimeout(_Timeout):
         if self.fired or self._left or self.live.stopping or self._task is None:
             return
         driver: Any = self.live.driver
-        driver.commits.flush()
-        self._record_firing()
-        self._task.cancel()
+        try:
+            driver.commits.flush()
+            self._record_firing()
+        finally:
+            # Also when it cannot be written: a timer's exception reaches nobody, and the block must not wait on.
+            self._task.cancel()
 
     def fire_again(self) -> None:
         """Fire as the journal says it did: all that was recorded inside the block was done again."""
