@@ -199,7 +199,6 @@ class Live(Struct, kw_only=True, eq=False):
     broken: Exception | None = None
     capped: str = ""
     turning: bool = False
-    open_ops: int = 0
     prefix: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     main: Branch = cast("Branch", None)

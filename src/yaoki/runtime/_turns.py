@@ -92,7 +92,7 @@ class TurnsCore(Generic[S]):
                 "Change it in place (state.x = …, items.append(…), items[:] = …)."
             )
             raise StateError(msg)
-        if live.main.active or live.main.held or live.open_ops:
+        if live.main.active or live.main.held or live.main.children:
             msg = f"run {live.name}, turn {self._turn}: steps are still open at the end of the turn; await them first"
             raise StateError(msg)
         state = self._state
@@ -129,7 +129,7 @@ class TurnsCore(Generic[S]):
         return sys.getrefcount(self._state)
 
     def _leave_prelude(self) -> None:
-        if self._live.main.active or self._live.open_ops:
+        if self._live.main.active or self._live.main.children:
             msg = f"run {self._live.name}: steps are still open where turns begin; await them first"
             raise StateError(msg)
 
