@@ -43,6 +43,24 @@ create table worker (
     id         integer primary key autoincrement,  -- its lock byte; never reused
     pid        integer not null,
     host       text    not null,
+    mark       text    not null default '',         -- $YAOKI_MARK of its process tree; '' if nobody supervises it
     started_ms integer not null,
-    ended_ms   integer not null default 0
+    ended_ms   integer not null default 0,
+    stop_ms    integer not null default 0           -- ordered to stop: if it is killed after this, that is no crash
+) strict;
+
+-- What must not begin: '' is everything.
+create table brake (
+    scope text    primary key,
+    by    text    not null,
+    at_ms integer not null
+) strict;
+
+-- A discarded or pruned run: its id is never used again, since the keys of its effects were made from it.
+create table tombstone (
+    name  text    primary key,
+    loop  text    not null,
+    state text    not null,
+    by    text    not null,
+    at_ms integer not null
 ) strict;
