@@ -9,6 +9,7 @@ Every exception a caller can meet, and the three signals that pass through a loo
         ├── RunBusy                another living process drives the run
         ├── InputMismatch          the run id exists with other input or another loop
         ├── RunNotFound            no run of that id in the store
+        ├── Paused                 the brake is on: nothing is taken up until `yaoki unpause`
         ├── OutsideRun             an effect called without a run while this process drives one
         ├── OutsideBranch          a step called from a task, thread or attempt its run did not start
         ├── DeclarationError       a decorator, loop or budget that cannot work; raised before anything runs
@@ -47,6 +48,7 @@ __all__ = [
     "OutsideRun",
     "Park",
     "Passing",
+    "Paused",
     "RetryableError",
     "RunBusy",
     "RunFailed",
@@ -134,6 +136,22 @@ class RunNotFound(_RunError):  # noqa: N818 - reads as what it says
     """The store has no run of that id."""
 
     code: ClassVar[str] = "run.not_found"
+
+
+class Paused(YaokiError):  # noqa: N818 - reads as what it says
+    """The brake is on, put there by `by` at `at_ms`: no run is taken up. Nothing was changed."""
+
+    code: ClassVar[str] = "paused"
+
+    def __init__(self, by: str = "", at_ms: int = 0) -> None:
+        super().__init__(by, at_ms)
+        self.by = by
+        self.at_ms = at_ms
+
+    def __str__(self) -> str:
+        """Return what a person reads: who, and what to type."""
+        who = f" by {self.by}" if self.by else ""
+        return f"the store is paused{who}: nothing begins. To go on: yaoki unpause"
 
 
 class OutsideRun(YaokiError):  # noqa: N818 - the contract's name

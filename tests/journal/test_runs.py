@@ -5,7 +5,7 @@ import pytest
 from tests.journal.store import START_MS, StillClock, begun, note, open_at, texts
 from yaoki.errors import DeclarationError, JournalError
 from yaoki.journal import RunRow
-from yaoki.records import State
+from yaoki.records import Gap, State
 
 
 @pytest.fixture
@@ -65,21 +65,40 @@ def test_runs_are_listed_as_created_by_state_and_up_to_a_limit(journal):
     assert names(states=[State.DEAD]) == ""
 
 
-def test_due_runs_are_those_whose_time_has_come_the_longest_due_first(journal):
-    for name, wake_ms in (("late", 300), ("first", 100), ("second", 200), ("never", 0)):
-        run, epoch = begun(journal, name)
-        state = State.SLEEPING if wake_ms else State.WAITING
-        journal.leave(run, epoch, 0, [], state=state, wake_ms=wake_ms, waits_for="time")
-    assert [row.name for row in journal.due(200, 10)] == ["first", "second"]
-    assert [row.name for row in journal.due(1000, 1)] == ["first"]
-    assert journal.due(99, 10) == []
+def test_runs_are_listed_in_pages_by_loop_and_newest_first(journal):
+    for name in "abcdef":
+        journal.create(name, loop="even" if name in "bdf" else "odd", input=b"")
+    names = lambda **query: "".join(row.name for row in journal.list(**query))  # noqa: E731
+    second = journal.get("b").id
+    assert (names(after=second, limit=2), names(loop="even"), names(loop="even", after=second)) == ("cd", "bdf", "df")
+    assert (names(newest=True, limit=3), names(loop="odd", newest=True)) == ("fed", "eca")
+    assert names(states={State.PENDING}, after=second, limit=3) == "cde"
+
+
+def test_runs_are_counted_by_loop_and_state(journal):
+    for name in "abc":
+        journal.create(name, loop="l", input=b"")
+    journal.create("d", loop="other", input=b"")
+    journal.claim(journal.get("a").id)
+    assert journal.counts() == {("l", State.PENDING): 2, ("l", State.RUNNING): 1, ("other", State.PENDING): 1}
+
+
+def test_a_reader_is_given_only_what_is_new(journal):
+    run, epoch = begun(journal)
+    journal.append(run, epoch, 0, [note("one"), note("two")])
+    journal.post(run, Gap(at=1, text="posted"))
+    first = journal.load_since(run, -1, 0)
+    assert [entry.record.text for entry in first] == ["one", "two", "posted"]
+    assert journal.load_since(run, first[1].seq, first[2].seq) == []
+    journal.append(run, epoch, 2, [note("three")])
+    assert [entry.record.text for entry in journal.load_since(run, first[1].seq, first[2].seq)] == ["three"]
 
 
 def test_a_claim_ends_a_sleep(journal):
     run, epoch = begun(journal)
     journal.leave(run, epoch, 0, [], state=State.SLEEPING, wake_ms=5, waits_for="time")
     row = journal.claim(run).row
-    assert (row.state, row.wake_ms, row.waits_for, journal.due(10, 10)) == (State.RUNNING, 0, "", [])
+    assert (row.state, row.wake_ms, row.waits_for) == (State.RUNNING, 0, "")
 
 
 def test_leaving_says_where_the_run_is_and_why(journal, clock):

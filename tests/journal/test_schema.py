@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from tests.journal.store import begun, edit, open_at
-from yaoki.journal import _journal, _outside, _owning, _reading, _schema
+from yaoki.journal import _discarding, _fleet, _journal, _outside, _owning, _reading, _schema
 
 
 def shape(connection: apsw.Connection) -> list[tuple[str, str]]:
@@ -53,7 +53,34 @@ def test_a_script_is_split_into_its_statements():
 
 
 PLANS = {
-    "due runs, by the partial index": (_reading.DUE, (0, 10), ["SEARCH run USING INDEX run_due (wake_ms<?)"]),
+    "due runs of a loop, the longest due first": (
+        _fleet.WAKING,
+        ("l", 10, 10),
+        ["SEARCH run USING COVERING INDEX run_wake (loop=? AND wake_ms>? AND wake_ms<?)"],
+    ),
+    "the next wake of a loop": (
+        _fleet.NEXT_WAKE,
+        ("l",),
+        ["SEARCH run USING COVERING INDEX run_wake (loop=? AND wake_ms>?)"],
+    ),
+    "pending runs of a loop, in order": (
+        _fleet.PENDING,
+        ("l", 10),
+        ["SEARCH run USING COVERING INDEX run_state (state=? AND loop=?)"],
+    ),
+    "who owns runs": (_fleet.OWNERS, (), ["SCAN run USING COVERING INDEX run_owner"]),
+    "what a worker left": (_fleet.LEFT_BY, (1, 10), ["SEARCH run USING INDEX run_owner (owner=?)"]),
+    "counts, from the index alone": (_reading.COUNTS, (), ["SCAN run USING COVERING INDEX run_state"]),
+    "old final runs": (
+        _discarding.OLD,
+        (1, 10),
+        ["SEARCH run USING INDEX run_ended (ended_ms>? AND ended_ms<?)"],
+    ),
+    "what discarded runs left": (
+        _discarding.LEFT,
+        (10,),
+        ["SCAN tombstone USING COVERING INDEX tombstone_left"],
+    ),
     "a run by its name": (_reading.BY_NAME, ("x",), ["SEARCH run USING INDEX sqlite_autoindex_run_1 (name=?)"]),
     "a run by its number": (_reading.BY_ID, (1,), ["SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"]),
     "the records of a run, in order": (
@@ -68,10 +95,15 @@ PLANS = {
         ["SEARCH journal USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     "a fenced append": (_journal.APPEND, (1, 1, 0, 13, "", b""), ["SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"]),
-    "runs in one state, in order": (
-        _reading.in_states(1),
-        ("pending", 10),
-        ["SEARCH run USING INDEX run_state (state=?)"],
+    "runs of a loop in one state, in order": (
+        _reading.OF_STATE,
+        ("pending", "l", 0, 10),
+        ["SEARCH run USING INDEX run_state (state=? AND loop=? AND rowid>?)"],
+    ),
+    "the newest runs of a loop in one state": (
+        _reading.OF_STATE_NEWEST,
+        ("pending", "l", 10),
+        ["SEARCH run USING INDEX run_state (state=? AND loop=?)"],
     ),
     "whether a worker still owns a run": (
         "select 1 from run where owner <> 0 and owner = ?",

@@ -14,8 +14,8 @@ from yaoki.journal._alive import liveness
 from yaoki.journal._barrier import Barrier, default_sync
 from yaoki.journal._codec import encode
 from yaoki.journal._connect import open_store
+from yaoki.journal._discarding import Discarding
 from yaoki.journal._faults import translate
-from yaoki.journal._outside import Outside
 from yaoki.journal._owning import FINISH
 from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
@@ -46,7 +46,7 @@ LEAVE = """
     where id = ?2 and epoch = ?1 and owner <> 0"""
 
 
-class Journal(Outside):
+class Journal(Discarding):
     """
     A store, held by one object: by a worker, which may claim runs, or by a verb, which may not.
 
@@ -104,7 +104,7 @@ class Journal(Outside):
             undo.callback(barrier.drop)
             journal = cls(connection, url=url, path=path, clock=clock, locks=locks, barrier=barrier)
             if worker:
-                journal._register(os.getpid(), platform.node())
+                journal._register(os.getpid(), platform.node(), os.environ.get("YAOKI_MARK", "")[:100])
             undo.pop_all()
         return journal
 
@@ -132,10 +132,12 @@ class Journal(Outside):
 
         Raises:
             DeclarationError: The name is empty, over 200 characters, or not printable.
+            InputMismatch: A run of that name was discarded: the keys of its effects were made from it.
         """
         if not (0 < len(name) <= NAME_MAX and name.isprintable()):
             raise DeclarationError(f"run id {name[:40]!r}: must be 1 to {NAME_MAX} printable characters.")
         with self._transaction("create a run") as cursor:
+            self._refuse_discarded(name)
             cursor.execute(CREATE, (name, loop, input, file, group, self._clock.now_ms()))
             row = cursor.execute(BY_NAME, (name,)).fetchall()[0]
         self._stirred = True

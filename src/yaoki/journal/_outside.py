@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from yaoki.errors import JournalError
 from yaoki.journal._codec import POSTS, SEQ_MASK, encode
-from yaoki.journal._owning import Owning
+from yaoki.journal._fleet import Fleet
 from yaoki.records import Entry, kind_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ REOPEN = """
     where id = ?1"""
 
 
-class Outside(Owning):
+class Outside(Fleet):
     """Posts and redrives."""
 
     def post(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from yaoki.errors import RunBusy
+from yaoki.errors import Paused, RunBusy
 from yaoki.journal._reading import Reading
-from yaoki.journal._rows import Claim
+from yaoki.journal._rows import Brake, Claim
 from yaoki.records import State
 
 if TYPE_CHECKING:
     from yaoki.journal._rows import RunRow
+    from yaoki.journal._sqlite import Cursor
 
 __all__ = ["Owning"]
 
@@ -18,12 +19,17 @@ CLAIM = """
     update run set epoch = epoch + 1, owner = ?2, state = 'running', wake_ms = 0, waits_for = '', changed_ms = ?3,
         deaths = deaths + ?4, started_ms = iif(started_ms = 0, ?3, started_ms)
     where id = ?1"""
-REGISTER = "insert into worker (pid, host, started_ms) values (?, ?, ?) returning id"
+RELEASE = """
+    update run set state = 'pending', owner = 0, note = ?3, changed_ms = ?4
+    where id = ?1 and epoch = ?2 and owner <> 0"""
+REGISTER = "insert into worker (pid, host, mark, started_ms) values (?, ?, ?, ?) returning id"
 FINISH = "update worker set ended_ms = ? where id = ?"
 OLD_WORKERS = """
     select id from worker where id < ? and not exists (select 1 from run where owner <> 0 and owner = worker.id)
     order by id limit 100"""
 WORKER_PID = "select pid from worker where id = ?"
+ORDERED = "select stop_ms <> 0 from worker where id = ?"
+BRAKE = "select scope, by, at_ms from brake where scope = ''"
 LAST_POST = """
     select id & 0xffffffff from journal where id between (?1 << 32) | 0x80000000 and (?1 << 32) | 0xffffffff
     order by id desc limit 1"""
@@ -41,32 +47,55 @@ class Owning(Reading):
 
         Raises:
             RunBusy: A living worker drives it; this one included.
+            Paused: The brake is on.
             ValueError: The run is final, or this journal was opened without a worker.
         """
         if not self.worker:
             raise ValueError("a journal opened with worker=False cannot claim a run")
         with self._transaction("claim a run") as cursor:
+            self._refuse_braked()
             row = self._row(run)
             if row.state.final:
                 raise ValueError(f"run {row.name} is {row.state.value}: only a redrive takes it up again")
-            died = self._owner_died(row)
-            cursor.execute(CLAIM, (run, self.worker, self._clock.now_ms(), int(died)))
-            after = self._row(run)
-            seen = self._last_post(run)
-        self._claimed_posts[run] = seen
-        return Claim(after, died)
+            return self._take(cursor, row)
+
+    def release(self, run: int, epoch: int, *, note: str) -> None:
+        """Let a run go that could not be taken up: pending, with a line for people; nothing is recorded in it."""
+        with self._transaction("let a run go") as cursor:
+            cursor.execute(RELEASE, (run, epoch, note[:500], self._clock.now_ms()))
+
+    def paused(self) -> Brake | None:
+        """Return the brake, if it is on: nothing is claimed, and drivers begin nothing more."""
+        rows = self._read(BRAKE)
+        return Brake(*rows[0]) if rows else None
 
     def driven(self, row: RunRow) -> bool:
         """Whether a living worker drives the run; a run left `running` by a death is driven by nobody."""
         return row.owner != 0 and (row.owner == self.worker or self._locks.alive(row.owner))
 
+    def _refuse_braked(self) -> None:
+        brake = self.paused()
+        if brake is not None:
+            raise Paused(brake.by, brake.at_ms)
+
+    def _take(self, cursor: Cursor, row: RunRow) -> Claim:
+        """Take a run in the transaction under way."""
+        died = self._owner_died(row)
+        cursor.execute(CLAIM, (row.id, self.worker, self._clock.now_ms(), int(died)))
+        self._claimed_posts[row.id] = self._last_post(row.id)  # rolled back, the run is claimed again before any use
+        return Claim(self._row(row.id), died)
+
     def _owner_died(self, row: RunRow) -> bool:
-        """Return whether the run was left by a death; refuse if its owner lives."""
+        """
+        Return whether the run was left by a death that counts; refuse if its owner lives.
+
+        A worker that was ordered to stop, and then killed, did not crash.
+        """
         if not row.owner:
             return False
         if self.driven(row):
             raise self._busy(row)
-        return row.state is State.RUNNING
+        return row.state is State.RUNNING and not self._one(ORDERED, (row.owner,))
 
     def _busy(self, row: RunRow) -> RunBusy:
         pid = self._one(WORKER_PID, (row.owner,))
@@ -81,10 +110,10 @@ class Owning(Reading):
         """Return the seq of the newest post, 0 without one."""
         return self._one(LAST_POST, (run,)) or 0
 
-    def _register(self, pid: int, host: str) -> None:
+    def _register(self, pid: int, host: str, mark: str) -> None:
         """Become a worker. The lock is taken before the row is seen, so nobody ever sees it dead."""
         with self._transaction("register a worker") as cursor:
-            number: int = cursor.execute(REGISTER, (pid, host, self._clock.now_ms())).get
+            number: int = cursor.execute(REGISTER, (pid, host, mark, self._clock.now_ms())).get
             self._locks.hold(number)
             old = cursor.execute(OLD_WORKERS, (number,)).fetchall()
             cursor.executemany("delete from worker where id = ?", [(i,) for (i,) in old if not self._locks.alive(i)])

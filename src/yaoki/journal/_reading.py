@@ -8,11 +8,12 @@ from yaoki.errors import RunNotFound
 from yaoki.journal._codec import POSTS, decode_all
 from yaoki.journal._core import Core
 from yaoki.journal._rows import COLUMNS, RunRow, row_of
+from yaoki.records import State
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
-    from yaoki.records import Entry, State
+    from yaoki.records import Entry
 
     # In the class below `list` is the method.
     Rows: TypeAlias = list[RunRow]
@@ -22,19 +23,11 @@ __all__ = ["Reading"]
 
 BY_ID = f"select {COLUMNS} from run where id = ?"  # noqa: S608 - constants
 BY_NAME = f"select {COLUMNS} from run where name = ?"  # noqa: S608
-ALL = f"select {COLUMNS} from run order by id limit ?"  # noqa: S608
-# The literal, not a parameter: only so does SQLite see that the partial index fits. Named, since its planner
-# would take the index on the state, and sort.
-DUE = f"""
-    select {COLUMNS} from run indexed by run_due where state = 'sleeping' and wake_ms <= ? order by wake_ms
-    limit ?"""  # noqa: S608
+PAGE = f"select {COLUMNS} from run where id > ? order by id limit ?"  # noqa: S608
+OF_STATE = f"select {COLUMNS} from run where state = ? and loop = ? and id > ? order by id limit ?"  # noqa: S608
+OF_STATE_NEWEST = f"select {COLUMNS} from run where state = ? and loop = ? order by id desc limit ?"  # noqa: S608
+COUNTS = "select loop, state, count(*) from run group by state, loop"
 ENTRIES = "select id, kind, key, body from journal where id between ? and ? order by id"
-
-
-def in_states(count: int) -> str:
-    """Return the query for runs in one of `count` states, in order."""
-    marks = ", ".join("?" * count)
-    return f"select {COLUMNS} from run where state in ({marks}) order by id limit ?"  # noqa: S608 - only marks
 
 
 class Reading(Core):
@@ -45,15 +38,42 @@ class Reading(Core):
         rows = self._read(BY_NAME, (name,))
         return row_of(rows[0]) if rows else None
 
-    def list(self, *, states: Collection[State] = (), limit: int = 10_000) -> Rows:
-        """Return runs in the order they were created; all of them, or those in `states`."""
-        if not states:
-            return [row_of(row) for row in self._read(ALL, (limit,))]
-        return [row_of(row) for row in self._read(in_states(len(states)), (*(s.value for s in states), limit))]
+    def list(
+        self,
+        *,
+        states: Collection[State] = (),
+        loop: str = "",
+        limit: int = 10_000,
+        after: int = 0,
+        newest: bool = False,
+    ) -> Rows:
+        """
+        Return runs in the order they were created, at most `limit`; read in O(limit), however many there are.
 
-    def due(self, now_ms: int, limit: int) -> Rows:
-        """Return sleeping runs whose time has come, the longest due first, in O(due)."""
-        return [row_of(row) for row in self._read(DUE, (now_ms, limit))]
+        Args:
+            states: Only those; by default all.
+            loop: Only of this loop.
+            limit: How many.
+            after: Only runs whose number is above this one: the next page.
+            newest: The newest ones instead, newest first; `after` is then not used.
+        """
+        if not states and not loop and not newest:
+            return [row_of(row) for row in self._read(PAGE, (after, limit))]
+        found: Rows = []
+        for name, state in self.counts():
+            if (states and state not in states) or (loop and name != loop):
+                continue
+            if newest:
+                rows = self._read(OF_STATE_NEWEST, (state.value, name, limit))
+            else:
+                rows = self._read(OF_STATE, (state.value, name, after, limit))
+            found.extend(map(row_of, rows))
+        found.sort(key=lambda row: row.id, reverse=newest)
+        return found[:limit]
+
+    def counts(self) -> dict[tuple[str, State], int]:
+        """Return how many runs there are by loop and state; from an index, no run is read."""
+        return {(loop, State(state)): count for loop, state, count in self._read(COUNTS)}
 
     def load(self, run: int) -> Entries:
         """
@@ -64,6 +84,13 @@ class Reading(Core):
             StoreCorrupt: A record that cannot be decoded.
         """
         return self._entries(run, 0)
+
+    def load_since(self, run: int, seq: int, post_seq: int) -> Entries:
+        """Return the driver's records above `seq` and the posts above `post_seq`; -1 and 0 are all of them."""
+        first = run << 32
+        driven = self._read(ENTRIES, (first | (seq + 1), first | (POSTS - 1)))
+        posted = self._read(ENTRIES, (first | max(POSTS, post_seq + 1), first | (1 << 32) - 1))
+        return decode_all([*driven, *posted], self.path)
 
     def posts(self, run: int, after_seq: int) -> Entries:
         """Return what was posted from outside with a seq above `after_seq`."""
@@ -80,6 +107,9 @@ class Reading(Core):
     def _entries(self, run: int, from_seq: int) -> Entries:
         first = run << 32
         return decode_all(self._read(ENTRIES, (first | from_seq, first | (1 << 32) - 1)), self.path)
+
+    def _rows(self, numbers: Sequence[int]) -> Rows:
+        return [row_of(row) for number in numbers for row in self._read(BY_ID, (number,))]
 
     def _row(self, run: int) -> RunRow:
         rows = self._read(BY_ID, (run,))

@@ -11,7 +11,7 @@ from yaoki.records import State
 if TYPE_CHECKING:
     from yaoki.journal._sqlite import Row
 
-__all__ = ["COLUMNS", "Claim", "RunRow", "row_of"]
+__all__ = ["COLUMNS", "Brake", "Claim", "RunRow", "Tombstone", "WorkerRow", "row_of"]
 
 COLUMNS = (
     "id, name, loop, state, wake_ms, epoch, owner, deaths, input, value, note, waits_for, file, grp,"
@@ -53,6 +53,42 @@ class Claim(Struct, frozen=True):
     """As it is after the claim."""
     died: bool
     """The previous owner died while it held the run."""
+
+
+class WorkerRow(Struct, frozen=True):
+    """One worker, as the store has it, and whether it lives. Times are milliseconds UTC, 0 is none."""
+
+    id: int
+    pid: int
+    host: str
+    mark: str
+    """`$YAOKI_MARK` of its process tree; empty if nobody supervises it."""
+    started_ms: int
+    ended_ms: int
+    stop_ms: int
+    """When it was ordered to stop."""
+    alive: bool
+    """Its lock is held; a worker stopped by SIGSTOP, or hung, is alive."""
+    runs: int
+    """How many runs it drives, or left by its death."""
+
+
+class Brake(Struct, frozen=True):
+    """What must not begin; the scope `""` is everything."""
+
+    scope: str
+    by: str
+    at_ms: int
+
+
+class Tombstone(Struct, frozen=True):
+    """A run that was discarded or pruned. Its id is never used again."""
+
+    name: str
+    loop: str
+    state: State
+    by: str
+    at_ms: int
 
 
 def row_of(values: Row) -> RunRow:

@@ -24,10 +24,12 @@ create table run (
     changed_ms integer not null                     -- when the state last changed
 ) strict;
 
--- Due runs are found in O(due). The literal must stand in the query too, or the index is not used.
-create index run_due on run (wake_ms) where state = 'sleeping';
-create index run_state on run (state);
+-- Due runs of a loop are found in O(due). The literal must stand in the query too, or the index is not used.
+create index run_wake on run (loop, wake_ms) where wake_ms > 0;
+-- Pending runs of a loop in the order they came, and counts without reading a row.
+create index run_state on run (state, loop);
 create index run_owner on run (owner) where owner <> 0;
+create index run_ended on run (ended_ms) where ended_ms > 0;
 
 -- The packed rowid (run << 32 | seq) needs no second index and keeps a run's records side by side.
 -- seq below 2^31 is the driver's; from 2^31 on it is for posts from outside (answers, signals, cancel).
@@ -62,5 +64,7 @@ create table tombstone (
     loop  text    not null,
     state text    not null,
     by    text    not null,
-    at_ms integer not null
+    at_ms integer not null,
+    run   integer not null default 0                -- its number, while records of it are left to delete
 ) strict;
+create index tombstone_left on tombstone (run) where run <> 0;
