@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from functools import partial
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,11 +28,13 @@ from yaoki.errors import (
     JournalError,
     YaokiError,
 )
+from yaoki.records import Claimed, State
 
 if TYPE_CHECKING:
     from inspect import Signature
     from types import FrameType, ModuleType
 
+    from yaoki.events import Event
     from yaoki.runtime import Bound, Loop
 
 __all__ = ["main"]
@@ -105,22 +106,16 @@ def _bound(job: Job) -> Bound[Any]:
 
 def _drive(job: Job, bound: Bound[Any]) -> Report:
     """Drive the run to its rest, or until a SIGTERM has let what is in flight settle."""
-    from yaoki.cli._drain import Drained
-
-    try:
-        if bound.loop.is_async:
-            _drive_async(job, bound)
-        else:
-            _drive_sync(job, bound)
-    except Drained:
-        return Report(end="drained", exit_code=Exit.TERMINATED)
-    return Report(end="done")
+    status = _drive_async(job, bound) if bound.loop.is_async else _drive_sync(job, bound)
+    if status.final or status is State.WAITING:
+        return Report(end="done")
+    return Report(end="drained", exit_code=Exit.TERMINATED)
 
 
-def _drive_sync(job: Job, bound: Bound[Any]) -> None:
-    from yaoki.cli._drain import DrainingRunner
+def _drive_sync(job: Job, bound: Bound[Any]) -> State:
+    from yaoki.runtime import Runner
 
-    runner = DrainingRunner(job.store, partial(_say, job, bound))
+    runner = Runner(job.store, observers=[_Entering(job, bound)])
 
     def drain(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -128,28 +123,39 @@ def _drive_sync(job: Job, bound: Bound[Any]) -> None:
 
     signal.signal(signal.SIGTERM, drain)
     with runner:
-        runner.run(bound, run_id=job.run_id)
+        return runner.run(bound, run_id=job.run_id).status
 
 
-def _drive_async(job: Job, bound: Bound[Any]) -> None:
+def _drive_async(job: Job, bound: Bound[Any]) -> State:
     import asyncio
 
-    from yaoki.cli._drain_async import DrainingAsyncRunner
+    from yaoki.runtime._async_runner import AsyncRunner
 
-    async def drive() -> None:
-        runner = DrainingAsyncRunner(job.store, partial(_say, job, bound))
+    async def drive() -> State:
+        runner = AsyncRunner(job.store, observers=[_Entering(job, bound)])
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, runner.drain)
         async with runner:
-            await runner.run_one(bound, job.run_id)
+            return (await runner.run(bound, run_id=job.run_id)).status
 
-    asyncio.run(drive())
+    return asyncio.run(drive())
 
 
-def _say(job: Job, bound: Bound[Any]) -> None:
-    """Say what should be known before the run starts; it is claimed by now, so nothing refuses it any more."""
-    if job.notes:
+class _Entering:
+    """Says what should be known before the run starts, once it is claimed: nothing refuses it any more."""
+
+    def __init__(self, job: Job, bound: Bound[Any]) -> None:
+        self._job = job
+        self._bound = bound
+        self._said = not job.notes
+
+    def __call__(self, event: Event) -> None:
+        if self._said or not isinstance(event.record, Claimed):
+            return
+        self._said = True
+        job = self._job
         lines = [f"run {job.run_id}"] if job.name_it else []
-        sys.stderr.writelines(f"{_fitted(f'yaoki: {line}')}\n" for line in [*lines, *bound.loop.preflight()])
+        lines += self._bound.loop.preflight()
+        sys.stderr.writelines(f"{_fitted(f'yaoki: {line}')}\n" for line in lines)
 
 
 def _fitted(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from yaoki.runtime._alone import ask_check, happened_on_wire, plan_of, recover
-from yaoki.runtime._deadlines import as_coroutine, bounded, now_s, rest_within
+from yaoki.runtime._deadlines import as_coroutine, bounded, dressed_cancel, now_s, rest_within
 from yaoki.runtime._waits import SYSTEM_CLOCK, wait_async
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ async def _recover(
     tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException | None
 ) -> object:
     assert error is not None
+    if _is_cancelled(error):
+        raise error from error.__cause__
     ladder = recover(plan_of(tool, args, kwargs), error, SYSTEM_CLOCK.now_ms())
     try:
         pause = next(ladder)
@@ -60,8 +63,10 @@ async def _recover(
                 continue
             try:
                 return await bounded(tool.fn(*args, **kwargs), tool.timeout_s)
-            except Exception as again:  # noqa: BLE001
+            except Exception as again:
                 error = again
+                if _is_cancelled(again):
+                    raise
                 pause = ladder.send(again)
     except StopIteration:
         raise error from error.__cause__
@@ -69,3 +74,11 @@ async def _recover(
         # The error's traceback holds this frame: without this the two, and a socket in it, wait for the collector.
         error = None
         ladder.close()
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether the caller cancels, and the tool answered with an error of its own: nothing is tried again then."""
+    if not dressed_cancel(error):
+        return False
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -11,7 +11,7 @@ from yaoki.records import Cause
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
 from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
-from yaoki.runtime._deadlines import bounded
+from yaoki.runtime._deadlines import bounded, dressed_cancel
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
@@ -144,7 +144,7 @@ class AsyncDriver:
 
     def posted(self) -> None:
         """Look for answers, top-ups and cancels, and wake whom they concern."""
-        if not poll_posts(self.live):
+        if not poll_posts(self.live) and self.live.halt is None:
             return
         for held in list(self.held):
             if not _may_go_on(self.live, held):
@@ -379,6 +379,7 @@ class _Performance:
         step = call.step
         task = asyncio.current_task()
         assert task is not None
+        cancelling = task.cancelling()
         driver.attempting.add(task)
         token = _context.enter(_context.InAttempt(step.tool.name))
         try:
@@ -391,11 +392,12 @@ class _Performance:
         except asyncio.CancelledError as error:
             if not task.cancelling():
                 return Raised(ToolCancelled(f"{step.tool.name} raised CancelledError by itself"))
-            cause, key = driver.cause_of(branch)
-            branch.cut = branch.cut or cause is Cause.LOOP
-            self._cancelled = error
-            return Raised(error, cause=cause, timeout_key=key)
+            return self._cut(error)
         except Exception as error:  # noqa: BLE001 - classified by the ladder
+            if task.cancelling() > cancelling and dressed_cancel(error):
+                cut = asyncio.CancelledError(f"{step.tool.name} answered its cancel with {type(error).__name__}")
+                cut.__cause__ = error
+                return self._cut(cut)
             return Raised(error, cause=Cause.LOOP) if is_control_flow(error) else Raised(error)
         except BaseException as error:  # noqa: BLE001 - settled, then passed through
             self._cancelled = error
@@ -403,6 +405,13 @@ class _Performance:
         finally:
             _context.leave(token)
             driver.attempting.discard(task)
+
+    def _cut(self, error: asyncio.CancelledError) -> Raised:
+        """Settle the attempt as cancelled from outside; the cancel goes on once that is written."""
+        cause, key = self._driver.cause_of(self._branch)
+        self._branch.cut = self._branch.cut or cause is Cause.LOOP
+        self._cancelled = error
+        return Raised(error, cause=cause, timeout_key=key)
 
 
 def branch_gate(branch: Branch) -> asyncio.Semaphore | None:

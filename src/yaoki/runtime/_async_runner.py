@@ -6,16 +6,17 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from yaoki.errors import DeclarationError, JournalError, Passing
+from yaoki.errors import DeclarationError, JournalError, Passing, RunBusy
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._async import AsyncDriver
+from yaoki.runtime._base import Base, loop_of, next_move
 from yaoki.runtime._commits import Commits
 from yaoki.runtime._drive import Returned, conclude, take_up
 from yaoki.runtime._live import Halt
 from yaoki.runtime._run import AsyncRun
-from yaoki.runtime._runner import Base, loop_of, next_move
 from yaoki.runtime._sync import POLL_S
+from yaoki.runtime._work import LOOK_S, Docket, served_loops
 
 if TYPE_CHECKING:
     import builtins
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from yaoki.journal import Claim
     from yaoki.records import Entry
     from yaoki.runtime._live import Live
-    from yaoki.runtime._loop import Bound
+    from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
+    from yaoki.runtime._work import Until
 
 __all__ = ["AsyncRunner"]
 
@@ -60,7 +62,8 @@ class AsyncRunner(Base):
         """
         Drive a run until it is final or waits for somebody, and return its receipt; through sleep it stays.
 
-        Cancelled itself, it settles what was begun (cause `runner`), lets go of the run and leaves it pending.
+        Cancelled itself, it settles what was begun (cause `runner`), lets go of the run and leaves it pending. Told
+        to `drain`, it lets what was begun settle, and returns the receipt. While the store is paused it waits.
 
         Raises:
             RunBusy: A living process drives it; nothing was changed.
@@ -72,14 +75,14 @@ class AsyncRunner(Base):
         if not loop.is_async:
             msg = f"loop {loop.name} is plain `def`; run it with Runner: runner.run(…)"
             raise DeclarationError(msg)
-        loop.preflight()
+        loop.resolve()
         row = self._admit_run(bound, run_id)
         tried_code = joined = False
         live: Live | None = None
         while True:
             now_ms = self._clock.now_ms()
             move = next_move(row, now_ms, tried_code=tried_code, driven_here=live is not None)
-            if move == "report":
+            if move == "report" or self.draining:
                 mine = live is not None and live.epoch == row.epoch
                 return self._report(row.name, loop, live.history if live is not None and mine else None)
             if move == "sleep":
@@ -89,10 +92,71 @@ class AsyncRunner(Base):
                 await asyncio.sleep(POLL_S / 10)
             else:
                 tried_code = tried_code or (row.state is State.WAITING and row.waits_for == "code")
-                live = await self._drive(claim, bound)
+                live = await self.residency(claim, bound)
             row = self._on_store.row(row.name)
 
-    async def _drive(self, claim: Claim, bound: Bound[Any]) -> Live:
+    async def submit(self, bound: Bound[R], *, run_id: str | None = None, group: str = "") -> Receipt[R]:
+        """Create a run that a worker will drive, as `Runner.submit`."""
+        return self._submit(bound, run_id, group)
+
+    async def work(self, *loops: Loop[..., Any], until: Until = "stopped", concurrency: int = 16) -> dict[str, int]:
+        """
+        Take up runs of these async loops and drive them, as `Runner.work`, all in this event loop.
+
+        Cancelled, it cancels what it drives, as `run` does. After `drain`, attempts in flight have `drain_s` to settle;
+        what then has not is cancelled.
+        """
+        served = served_loops(loops, is_async=True, until=until, concurrency=concurrency)
+        docket = Docket(self.store, served)
+        tasks: set[asyncio.Task[None]] = set()
+        until_s = 0.0
+        try:
+            while True:
+                if not self.draining:
+                    for claim in docket.take(concurrency - len(tasks)):
+                        tasks.add(asyncio.create_task(self._drive_one(docket, claim)))
+                if not tasks and (self.draining or until == "idle"):
+                    return dict(docket.tally)
+                if not tasks:
+                    await asyncio.sleep(LOOK_S)
+                    continue
+                done, tasks = await asyncio.wait(tasks, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                if self.draining:
+                    until_s = until_s or self._clock.monotonic_s() + self.drain_s
+                    if self._clock.monotonic_s() >= until_s:
+                        await _cancel(tasks)
+        finally:
+            await _cancel(tasks)
+
+    async def _drive_one(self, docket: Docket, claim: Claim) -> None:
+        """Drive one claimed run, whatever becomes of it."""
+        loop = docket.loop_of(claim)
+        try:
+            live = await self.residency(claim, loop.bind_data(claim.row.input))
+        except RunBusy:  # fenced: another process took it over
+            return
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - one run's trouble is not the others'
+            docket.put_aside(claim, error)
+            return
+        row = docket.driven(claim.row.name)
+        if row is not None and row.state is State.WAITING:
+            self.tell_waiting(row.name, loop, live.history)
+
+    def drain(self) -> None:
+        """
+        Begin and claim nothing more; `run` and `work` return when what is in flight has settled.
+
+        Runs are left pending, and no crash is counted. To be called in the event loop, as a signal handler is that
+        was added with `loop.add_signal_handler`.
+        """
+        self._stop.ask()
+        for driver in list(self._driven):
+            driver.halted()
+
+    async def residency(self, claim: Claim, bound: Bound[Any]) -> Live:
+        """Drive a claimed run until it is final, waits or sleeps."""
         driver = AsyncDriver(self._commits)
         live = take_up(
             self.store,
@@ -110,10 +174,12 @@ class AsyncRunner(Base):
         if self._watcher is None:
             self._watcher = asyncio.create_task(self._watch())
         _context.note_driving(1)
+        self._stop.enter(live)
         try:
             returned = await self._body(live, bound, driver)
         finally:
             _context.note_driving(-1)
+            self._stop.lives.discard(live)
             self._driven.discard(driver)
         self._commits.flush()
         try:
@@ -140,6 +206,8 @@ class AsyncRunner(Base):
         if task.cancelled():
             return _cancelled_loop(live)
         error = task.exception()
+        if error is None and isinstance(ended := task.result(), _Exit):
+            error = ended.error
         if isinstance(error, Passing) and not live.detached:  # a plain tool's branch: it cannot be held, it unwinds
             return Returned(held=[*driver.held, *driver.plain.held], unfinished=True)
         if error is not None:
@@ -229,7 +297,26 @@ class AsyncRunner(Base):
 async def _loop(live: Live, bound: Bound[Any], *, restart: bool) -> Any:
     live.main.owner = asyncio.current_task()
     _context.enter(live.main)
-    return await bound.loop.fn(AsyncRun(live, restart_at_checkpoint=restart), **bound.values)
+    try:
+        return await bound.loop.fn(AsyncRun(live, restart_at_checkpoint=restart), **bound.values)
+    except SystemExit as error:
+        return _Exit(error)
+
+
+class _Exit:
+    """The loop asked for the end of the process; raised in a task, that would end the event loop and its other runs."""
+
+    def __init__(self, error: SystemExit) -> None:
+        self.error = error
+
+
+async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
+    """Cancel what is driven and wait until it is let go of."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    tasks.clear()
 
 
 def _cancelled_loop(live: Live) -> Returned:

@@ -23,7 +23,7 @@ from yaoki.runtime._waits import SYSTEM_CLOCK
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Generator
 
-__all__ = ["Deadline", "Deadlines", "as_coroutine", "bounded", "now_s", "rest_within"]
+__all__ = ["Deadline", "Deadlines", "as_coroutine", "bounded", "dressed_cancel", "now_s", "rest_within"]
 
 _SLACK = 64
 """Dropped deadlines a heap may hold beside as many as it has live ones."""
@@ -160,6 +160,24 @@ async def bounded(call: Awaitable[object], timeout_s: float | None) -> object:
     except StopIteration as done:
         return done.value
     return await rest_within(coroutine, first, started_s, timeout_s)
+
+
+_CHAIN_MAX = 8
+
+
+def dressed_cancel(error: BaseException) -> bool:
+    """
+    Whether an error was made of a CancelledError: by a tool, or a library, that catches one and raises its own.
+
+    Only a cancel that is still asked for (`Task.cancelling`) is the caller's; a timeout of the library's own,
+    which cancels too, takes its cancel back.
+    """
+    at: BaseException | None = error
+    for _ in range(_CHAIN_MAX):
+        if at is None or isinstance(at, asyncio.CancelledError):
+            return at is not None
+        at = at.__cause__ or at.__context__
+    return False
 
 
 def as_coroutine(call: Awaitable[object]) -> Coroutine[Any, Any, object]:

@@ -13,14 +13,15 @@ from yaoki.codec import Codec, canonical, codec_for
 from yaoki.errors import DeclarationError, EncodingError, OutsideBranch
 from yaoki.policy import Budget, Rung, ladder_of
 from yaoki.runtime import _context
+from yaoki.runtime._reach import reached_by
 from yaoki.runtime._signature import Parameters, hints_of
-from yaoki.runtime._tool import BoundTool, Tool
-from yaoki.runtime._toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
+    from yaoki.runtime._preflight import Finding
     from yaoki.runtime._run import AsyncRun, Run
+    from yaoki.runtime._tool import Tool
 
 __all__ = ["Bound", "Loop", "loop"]
 
@@ -108,11 +109,20 @@ class Loop(Generic[P, R]):
 
     def bind_data(self, data: bytes) -> Bound[R]:
         """Return the call a journaled input stands for; Local arguments come from `with_locals`."""
+        self.refuse_open_locals()
+        return Bound(self, self._decoded(data, dict(self.locals)), data)
+
+    def refuse_open_locals(self) -> None:
+        """
+        Refuse to be served while a Local parameter has no value.
+
+        Raises:
+            DeclarationError: Naming them.
+        """
         missing = self.params.local - self.locals.keys()
         if missing:
             msg = f"loop {self.name} needs {', '.join(sorted(missing))}: serve it as {self.name}.with_locals(…)"
             raise DeclarationError(msg)
-        return Bound(self, self._decoded(data, dict(self.locals)), data)
 
     def with_locals(self, **values: Any) -> Loop[P, R]:
         """Return the loop with clients and secrets for its `Local` parameters filled in."""
@@ -132,44 +142,44 @@ class Loop(Generic[P, R]):
 
     def tools(self) -> list[Tool[Any, Any]]:
         """Return the tools its function names, itself or through the plain functions of its module."""
-        found: dict[str, Tool[Any, Any]] = {}
-        waiting: list[Callable[..., Any]] = [self.fn]
-        seen: set[int] = set()
-        while waiting:
-            fn = waiting.pop()
-            if id(fn) in seen:
-                continue
-            seen.add(id(fn))
-            for value in _named_by(fn):
-                for tool in _tools_in(value):
-                    found.setdefault(tool.name, tool)
-                if inspect.isfunction(value) and value.__module__ == self.fn.__module__:
-                    waiting.append(value)
-        return list(found.values())
+        return [reached.tool for reached in reached_by(self.fn)]
+
+    def resolve(self) -> None:
+        """
+        Resolve every annotation, its tools' too.
+
+        Raises:
+            DeclarationError: Something that cannot work, now that every annotation can be resolved.
+        """
+        for tool in self.tools():
+            tool.codec  # noqa: B018 - resolves the annotation, or raises
+        for name in self.params.signature.parameters:
+            if name not in self.params.local:
+                self._codec(name)
+        self.codec()
+
+    def findings(self) -> list[Finding]:
+        """
+        Return what a person should know before the run starts, with its place in the source.
+
+        Raises:
+            DeclarationError: As for `resolve`.
+        """
+        from yaoki.runtime._preflight import findings
+
+        self.resolve()
+        return findings(self, reached_by(self.fn))
 
     def preflight(self) -> list[str]:
         """
         Return what a person should know before the run starts, one line each.
 
         Raises:
-            DeclarationError: Something that cannot work, now that every annotation can be resolved.
+            DeclarationError: As for `resolve`.
         """
-        notes: list[str] = []
-        undeclared: list[str] = []
-        for tool in self.tools():
-            tool.codec  # noqa: B018 - resolves the annotation, or raises
-            if tool.undeclared:
-                undeclared.append(tool.name)
-        for name in self.params.signature.parameters:
-            if name not in self.params.local:
-                self._codec(name)
-        self.codec()
-        if undeclared:
-            notes.append(
-                f"{', '.join(undeclared)}: undeclared, so AT_MOST_ONCE: never sent again when its outcome is unknown; "
-                "a person is asked. Takes a key, or only reads? Declare it: @tool(effect=…)"
-            )
-        return notes
+        from yaoki.runtime._preflight import texts
+
+        return texts(self.findings())
 
     def _codec(self, name: str) -> Codec:
         codec = self._codecs.get(name)
@@ -234,33 +244,3 @@ def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         return Loop(fn, **policy)
 
     return decorate
-
-
-def _named_by(fn: Callable[..., Any]) -> list[object]:
-    """Return the globals and closure cells that a function's code names, its inner functions' too."""
-    code: Any = getattr(fn, "__code__", None)
-    if code is None:
-        return []
-    codes, names = [code], set[str]()
-    while codes:
-        one = codes.pop()
-        names |= {*one.co_names, *one.co_freevars}
-        codes += [const for const in one.co_consts if inspect.iscode(const)]
-    space: dict[str, object] = {**fn.__globals__}
-    for name, cell in zip(code.co_freevars, fn.__closure__ or (), strict=False):
-        try:
-            space[name] = cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
-    return [space[name] for name in names if name in space]
-
-
-def _tools_in(value: object) -> list[Tool[Any, Any]]:
-    """Return the tools a global names: one, or a toolbox of them."""
-    listed: Sequence[object] = value.tools if isinstance(value, Toolbox) else [value]
-    found: list[Tool[Any, Any]] = []
-    for one in listed:
-        plain: object = one.tool if isinstance(one, BoundTool) else one  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if isinstance(plain, Tool):
-            found.append(plain)  # pyright: ignore[reportUnknownArgumentType] - its parameters do not matter here
-    return found

@@ -1,196 +1,34 @@
-"""Runners: they take runs up, drive them until they are final or wait, and offer the verbs on their store."""
+"""The sync runner: takes runs up, drives them until they are final or wait, and offers the verbs on its store."""
 
 from __future__ import annotations
 
 import os
 import threading
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from yaoki.clock import Clock, SystemClock
-from yaoki.errors import DeclarationError, InputMismatch, OutsideBranch, Passing, RunBusy
+from yaoki.errors import DeclarationError, Passing
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
+from yaoki.runtime._base import Base, loop_of, next_move
 from yaoki.runtime._drive import Returned, conclude, take_up
-from yaoki.runtime._history import History
-from yaoki.runtime._live import Limits
-from yaoki.runtime._report import receipt_of
 from yaoki.runtime._run import Run
 from yaoki.runtime._sync import POLL_S, SyncDriver
-from yaoki.runtime._verbs import Verbs
-from yaoki.runtime._waits import skipping
+from yaoki.runtime._work import served_loops, work_in_threads
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from yaoki.events import Observer
-    from yaoki.journal import Claim, Journal, RunRow
+    from yaoki.journal import Claim
     from yaoki.records import Entry
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
+    from yaoki.runtime._work import Until
 
-__all__ = ["Base", "Runner", "loop_of", "next_move"]
+__all__ = ["Runner"]
 
 R = TypeVar("R")
-RESULT_MAX_BYTES = 16 * 1024 * 1024
-
-
-class Base:
-    """What both runners share: the store, its bounds, and where a run stands."""
-
-    def __init__(
-        self,
-        store: str | None = None,
-        *,
-        park_after_s: float = 30,
-        sync_every_ms: int = 100,
-        result_max_bytes: int = RESULT_MAX_BYTES,
-        drain_s: float = 5,
-        on_wait: Callable[[Receipt[Any]], None] | None = None,
-        observers: Sequence[Observer] = (),
-        clock: Clock | None = None,
-        restart_at_checkpoint: bool = False,
-        verbs_only: bool = False,
-    ) -> None:
-        for name, value in (("park_after_s", park_after_s), ("drain_s", drain_s)):
-            if not value >= 0:
-                msg = f"{type(self).__name__}: {name} is {value}; it is not negative"
-                raise DeclarationError(msg)
-        self._clock = clock or SystemClock()
-        self._limits = Limits(park_after_s=park_after_s, result_max_bytes=result_max_bytes, drain_s=drain_s)
-        self._on_wait = on_wait
-        self._observers = tuple(observers)
-        self._restart = restart_at_checkpoint
-        self._store = store
-        self._sync_every_ms = sync_every_ms
-        self._verbs_only = verbs_only
-        self._journal: Journal | None = None
-
-    def _open(self) -> None:
-        if self._journal is None:
-            # Loaded before anything runs: a loop's failure is logged even when no file can be opened any more.
-            for module in ("logging", "traceback"):
-                import_module(module)
-            from yaoki.journal import Journal
-
-            self._journal = Journal.open(
-                self._store,
-                clock=self._clock,
-                create=not self._verbs_only,
-                worker=not self._verbs_only,
-                sync_every_ms=self._sync_every_ms,
-            )
-
-    def _close(self) -> None:
-        journal, self._journal = self._journal, None
-        if journal is not None:
-            journal.close()
-
-    @property
-    def store(self) -> Journal:
-        """The open journal."""
-        if self._journal is None:
-            name = type(self).__name__
-            msg = f"{name} is not open; use it as a context manager: with {name}(…) as runner:"
-            raise DeclarationError(msg)
-        return self._journal
-
-    @property
-    def _on_store(self) -> Verbs:
-        return Verbs(self.store, self._clock)
-
-    def _admit_run(self, bound: Bound[Any], run_id: str | None) -> RunRow:
-        """Find or create the run, and refuse another loop's or another input's id."""
-        here = _context.here()
-        if here is not None:
-            msg = "runner.run was called inside a run; call the undecorated function, or submit a run of its own"
-            raise OutsideBranch(msg)
-        loop = bound.loop
-        name = run_id or f"{loop.name}-{self._clock.new_id()[:8]}"
-        row = self.store.create(name, loop=loop.name, input=bound.data, file=loop.file)
-        if row.loop != loop.name:
-            msg = f"run {name} belongs to loop {row.loop}, not {loop.name}; choose another run id. Nothing was changed."
-            raise InputMismatch(msg, name)
-        if row.input != bound.data:
-            msg = (
-                f"run {name} was started with other input ({_short(row.input)}, not {_short(bound.data)}); "
-                "choose another run id, or give the same input. Nothing was changed."
-            )
-            raise InputMismatch(msg, name)
-        return row
-
-    def _claim(self, row: RunRow, *, joined: bool) -> Claim | None:
-        """
-        Take a run; None if somebody else did meanwhile, and it is to be looked at again.
-
-        A run that ended between the look and the claim is reported. One that was slept beside is somebody's to drive
-        when it wakes; whoever else waits goes on waiting.
-        """
-        try:
-            return self.store.claim(row.id)
-        except ValueError:
-            return None
-        except RunBusy:
-            if joined:
-                return None
-            raise
-
-    def _report(self, name: str, loop: Loop[Any, Any], history: History | None) -> Receipt[Any]:
-        """Return the receipt; a run left waiting by this very call is shown to `on_wait` first."""
-        receipt = self._receipt(name, loop, history)
-        if history is not None and receipt.status is State.WAITING and self._on_wait is not None:
-            try:
-                self._on_wait(receipt)
-            except Exception:  # who is told never decides about a run
-                import logging
-
-                logging.getLogger("yaoki").exception("run %s: on_wait raised; the run waits all the same", name)
-        return receipt
-
-    def _receipt(self, name: str, loop: Loop[Any, Any], history: History | None = None) -> Receipt[Any]:
-        row = self._on_store.row(name)
-        if history is None:
-            history = History.of(self.store.load(row.id))
-        return receipt_of(row, history, loop=loop, budget=loop.budget)
-
-
-def loop_of(bound: Bound[R]) -> Loop[Any, R]:
-    """Return the loop to run, or say what was forgotten."""
-    if not hasattr(bound, "loop"):
-        name = getattr(bound, "name", getattr(bound, "__name__", "loop"))
-        msg = (
-            f"runner.run takes a loop with its arguments: runner.run({name}.bind(…)), not {type(bound).__name__} itself"
-        )
-        raise DeclarationError(msg)
-    return bound.loop
-
-
-def _short(data: bytes) -> str:
-    text = data.decode(errors="replace")
-    return text if len(text) <= 80 else text[:79] + "…"  # noqa: PLR2004
-
-
-def next_move(row: RunRow, now_ms: int, *, tried_code: bool, driven_here: bool) -> str:
-    """
-    Return what `run` does about a run in this state: `claim`, `report`, or `sleep`.
-
-    Final: its receipt. Waiting for a person, budget or signal: its receipt, unless its question has expired.
-    Waiting for code: one new replay. Sleeping: sit it out, out of memory.
-    """
-    match row.state:
-        case State.COMPLETED | State.CAPPED | State.DEAD | State.CANCELLED:
-            return "report"
-        case State.WAITING:
-            if row.waits_for == "code":
-                return "report" if tried_code or driven_here else "claim"
-            return "claim" if row.wake_ms and now_ms >= row.wake_ms else "report"
-        case State.SLEEPING:
-            return "claim" if now_ms >= row.wake_ms or skipping() else "sleep"
-        case State.PENDING | State.RUNNING:
-            return "claim"
 
 
 class Runner(Base):
@@ -231,6 +69,8 @@ class Runner(Base):
         Drive a run until it is final or waits for somebody, and return its receipt; through sleep it stays.
 
         Called again with the same id it goes on where the journal is. After a crash that is all there is to do.
+        Told to `drain`, it returns the receipt of a run that is left pending (or sleeping). While the store is
+        paused it waits.
 
         Raises:
             RunBusy: A living process drives it; nothing was changed.
@@ -242,14 +82,14 @@ class Runner(Base):
         if loop.is_async:
             msg = f"loop {loop.name} is async; run it with AsyncRunner: await runner.run(…)"
             raise DeclarationError(msg)
-        loop.preflight()
+        loop.resolve()
         row = self._admit_run(bound, run_id)
         tried_code = joined = False
         live: Live | None = None
         while True:
             now_ms = self._clock.now_ms()
             move = next_move(row, now_ms, tried_code=tried_code, driven_here=live is not None)
-            if move == "report":
+            if move == "report" or self.draining:
                 mine = live is not None and live.epoch == row.epoch
                 return self._report(row.name, loop, live.history if live is not None and mine else None)
             if move == "sleep":
@@ -259,10 +99,62 @@ class Runner(Base):
                 self._clock.sleep(POLL_S / 10)
             else:
                 tried_code = tried_code or (row.state is State.WAITING and row.waits_for == "code")
-                live = self._drive(claim, bound)
+                live = self.residency(claim, bound)
             row = self._on_store.row(row.name)
 
-    def _drive(self, claim: Claim, bound: Bound[Any]) -> Live:
+    def submit(self, bound: Bound[R], *, run_id: str | None = None, group: str = "") -> Receipt[R]:
+        """
+        Create a run that a worker will drive, and return its receipt; on disk when this returns.
+
+        Called again with the same id and input, it returns the receipt of that run.
+
+        Raises:
+            InputMismatch: The id is taken by another loop or other input, or was discarded; nothing was changed.
+            DeclarationError: The loop cannot work, or the id is no id.
+        """
+        return self._submit(bound, run_id, group)
+
+    def work(self, *loops: Loop[..., Any], until: Until = "stopped", concurrency: int = 1) -> dict[str, int]:
+        """
+        Take up runs of these loops, whoever submitted them, and drive them; return how many were left in each state.
+
+        Any number of workers may serve one store. Answers, wake-ups and runs left by a death are taken up within
+        a second. A run that waits for other code is tried once a call. With `concurrency` above 1 each run is driven
+        in a thread of its own, over a connection of its own.
+
+        Args:
+            loops: By name; with Local parameters as `loop.with_locals(…)`.
+            until: `idle` returns when nothing can go on now (what sleeps is left to the next call); `stopped`
+                goes on until `drain`.
+            concurrency: How many runs at once, 1 to 10,000.
+
+        Raises:
+            DeclarationError: A loop is async, has unfilled Local parameters, or two have one name.
+            JournalError: The store cannot be written any more.
+        """
+        served = served_loops(loops, is_async=False, until=until, concurrency=concurrency)
+        return work_in_threads(self, served, until=until, concurrency=concurrency)
+
+    def drain(self) -> None:
+        """
+        Begin and claim nothing more; `run` and `work` return when what is in flight has settled.
+
+        Runs are left pending, and no crash is counted. May be called from another thread or a signal handler.
+        """
+        self._stop.ask()
+
+    def twin(self) -> Runner:
+        """Return a runner with the same settings, unopened, that stops with this one."""
+        twin = Runner(self._store, **self._settings)
+        twin._stop = self._stop
+        return twin
+
+    def pause_for(self, delay_s: float) -> None:
+        """Sleep between two looks at the store."""
+        self._clock.sleep(delay_s)
+
+    def residency(self, claim: Claim, bound: Bound[Any]) -> Live:
+        """Drive a claimed run until it is final, waits or sleeps."""
         driver = SyncDriver()
         live = take_up(
             self.store,
@@ -277,10 +169,12 @@ class Runner(Base):
         driver.live = live
         live.main.owner = threading.get_ident()
         _context.note_driving(1)
+        self._stop.enter(live)
         try:
             returned = self._body(live, bound, driver)
         finally:
             _context.note_driving(-1)
+            self._stop.lives.discard(live)
             live.stopping = True
         try:
             conclude(live, returned)

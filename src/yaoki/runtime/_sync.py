@@ -74,6 +74,8 @@ def poll_posts(live: Live) -> bool:
         live.history.apply(seq, key, record)
     if live.history.cancel is not None:
         live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
+    if live.halt is None and live.journal.paused() is not None:
+        live.stop_with(Halt(to="drain", text="the store is paused"))
     return bool(posts)
 
 

@@ -1,0 +1,200 @@
+"""Many runs on one store: what a runner serves, takes, and puts aside; and the sync runner's threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal
+
+from yaoki.errors import DeclarationError, Paused, RunBusy, RunNotFound
+from yaoki.records import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from yaoki.journal import Claim, Journal, RunRow
+    from yaoki.runtime._live import Live
+    from yaoki.runtime._loop import Loop
+    from yaoki.runtime._runner import Runner
+
+__all__ = ["LOOK_S", "Docket", "Until", "drive_one", "served_loops", "work_in_threads"]
+
+Until = Literal["idle", "stopped"]
+
+LOOK_S = 0.2
+"""How often a worker with a free slot looks for runs: reads of an index, no lock. Answers are taken within 1 s."""
+_CONCURRENCY_MAX = 10_000
+_log = logging.getLogger("yaoki")
+
+
+def served_loops(loops: Sequence[Loop[..., Any]], *, is_async: bool, until: str, concurrency: int) -> dict[str, Any]:
+    """
+    Return the loops to serve by name, or refuse what `work` was given.
+
+    Raises:
+        DeclarationError: No loop, one of the other kind, two of one name, or a Local parameter nobody fills in.
+    """
+    if until not in ("idle", "stopped"):
+        msg = f"work(until={until!r}): it is 'idle' or 'stopped'"
+        raise DeclarationError(msg)
+    if not 1 <= concurrency <= _CONCURRENCY_MAX:
+        msg = f"work(concurrency={concurrency}): it lies between 1 and {_CONCURRENCY_MAX:,}"
+        raise DeclarationError(msg)
+    found: dict[str, Any] = {}
+    for one in loops:
+        if not hasattr(one, "bind_data"):
+            msg = f"work takes loops, as @loop makes them, not {type(one).__name__}: runner.work(my_loop)"
+            raise DeclarationError(msg)
+        if one.is_async is not is_async:
+            other = "AsyncRunner" if one.is_async else "Runner"
+            msg = f"loop {one.name} is {'async' if one.is_async else 'plain `def`'}; serve it with {other}"
+            raise DeclarationError(msg)
+        if found.get(one.name, one) is not one:
+            msg = f"work was given two loops called {one.name}; a run names only one: @loop(name=…)"
+            raise DeclarationError(msg)
+        one.refuse_open_locals()
+        one.resolve()
+        found[one.name] = one
+    if not found:
+        msg = "work was given no loop to serve"
+        raise DeclarationError(msg)
+    return found
+
+
+class Docket:
+    """
+    The runs one call of `work` may take: those that can go on, each that waits for other code once, none put aside.
+
+    A run is put aside when it cannot be driven here at all (its records cannot be read, its input does not fit,
+    its loop ended the process); others may take it, and so may the next call.
+    """
+
+    def __init__(self, journal: Journal, loops: dict[str, Any]) -> None:
+        self.loops = loops
+        self.tally: Counter[str] = Counter()
+        self._journal = journal
+        self._aside: set[int] = set()
+        self._code = journal.waiting_for_code(loops)
+
+    def take(self, free: int) -> list[Claim]:
+        """Claim up to `free` runs."""
+        if free <= 0:
+            return []
+        claims = self._journal.claim_many(free, loops=self.loops, without=self._aside)
+        while len(claims) < free and self._code and self._journal.paused() is None:
+            try:
+                claims.append(self._journal.claim(self._code.pop()))
+            except (RunBusy, RunNotFound, Paused, ValueError):  # somebody was faster
+                continue
+        return claims
+
+    def loop_of(self, claim: Claim) -> Loop[..., Any]:
+        """Return the loop of a claimed run."""
+        loop: Loop[..., Any] = self.loops[claim.row.loop]
+        return loop
+
+    def driven(self, name: str) -> RunRow | None:
+        """Count where a run was left; return its row."""
+        row = self._journal.get(name)
+        if row is not None:
+            self.tally[row.state.value] += 1
+        return row
+
+    def put_aside(self, claim: Claim, error: BaseException) -> None:
+        """
+        Let a run go that cannot be driven here, and say so in the log and on its row.
+
+        Raises:
+            JournalError: The store itself cannot be written any more.
+        """
+        if self._journal.failed is not None:
+            raise self._journal.failed
+        row = claim.row
+        _log.error("run %s: cannot be driven here, left to others: %s: %s", row.name, type(error).__name__, error)
+        self._aside.add(row.id)
+        self._journal.release(row.id, row.epoch, note=f"cannot be driven: {error}")
+
+
+def drive_one(runner: Runner, docket: Docket, claim: Claim) -> None:
+    """Drive one claimed run in this thread, whatever becomes of it."""
+    loop = docket.loop_of(claim)
+    live: Live | None = None
+    try:
+        live = runner.residency(claim, loop.bind_data(claim.row.input))
+    except RunBusy:  # fenced: another process took it over
+        return
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - one run's trouble is not the others'
+        docket.put_aside(claim, error)
+        return
+    row = docket.driven(claim.row.name)
+    if row is not None and row.state is State.WAITING:
+        runner.tell_waiting(row.name, loop, live.history)
+
+
+class _Slots:
+    """The threads of one `work`: how many drive a run just now, and what ended one of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.driving = 0
+        self.failed: BaseException | None = None
+
+    def count(self, change: int) -> None:
+        with self._lock:
+            self.driving += change
+
+
+def work_in_threads(runner: Runner, loops: dict[str, Any], *, until: Until, concurrency: int) -> dict[str, int]:
+    """
+    Serve loops with one run at a time in each of `concurrency` threads; with one, in the calling thread.
+
+    Each thread drives its runs over a connection, and as a worker, of its own.
+    """
+    slots = _Slots()
+    if concurrency == 1:
+        docket = Docket(runner.store, loops)
+        _serve(runner, docket, slots, until)
+        return dict(docket.tally)
+    tally: Counter[str] = Counter()
+
+    def one() -> None:
+        try:
+            with runner.twin() as twin:
+                docket = Docket(twin.store, loops)
+                _serve(twin, docket, slots, until)
+                tally.update(docket.tally)
+        except BaseException as error:  # noqa: BLE001 - raised where `work` was called
+            slots.failed = slots.failed or error
+            runner.drain()
+
+    threads = [threading.Thread(target=one, name=f"yaoki-worker-{n}", daemon=True) for n in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(LOOK_S)
+    except BaseException:  # Ctrl-C: what is in flight may settle
+        runner.drain()
+        for thread in threads:
+            thread.join(runner.drain_s)
+        raise
+    if slots.failed is not None:
+        raise slots.failed
+    return dict(tally)
+
+
+def _serve(runner: Runner, docket: Docket, slots: _Slots, until: Until) -> None:
+    while not runner.draining:
+        claims = docket.take(1)
+        if claims:
+            slots.count(1)
+            try:
+                drive_one(runner, docket, claims[0])
+            finally:
+                slots.count(-1)
+        elif until == "idle" and not slots.driving:
+            return
+        else:
+            runner.pause_for(LOOK_S)
