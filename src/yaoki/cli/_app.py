@@ -27,12 +27,23 @@ __all__ = ["run_command"]
 
 _VERBS = {
     "run": "Run a loop, or go on with it, until it ends or waits.",
+    "submit": "Leave a run in the store for a worker.",
+    "worker": "Drive submitted runs, and those that wake or were left by a death.",
+    "kill": "Kill a worker that hangs; its runs go on elsewhere.",
     "runs": "List the runs, those that need you first.",
     "show": "Say why a run is where it is, and what to type next.",
     "answer": "Answer a question of a run.",
     "top-up": "Add to a run's budget.",
     "cancel": "Cancel a run: nothing new begins.",
     "redrive": "Let a dead run go on at the step it ended at.",
+    "dead": "List what runs died of, and what to type about it.",
+    "discard": "Delete ended runs for good; their ids stay taken.",
+    "pause": "Pause the store: nothing new begins, nothing is lost.",
+    "unpause": "Let a paused store go on.",
+    "stats": "Say how often tools fail at first, and how it ends.",
+    "check": "Look at a file's loops and tools before they run.",
+    "prune": "Delete runs that ended long ago.",
+    "backup": "Copy the store while it is in use.",
     "demo": "See it survive: failures, kills, and an audit.",
 }
 """Each is `yaoki.cli.<verb>.<verb>`, its dash an underscore; only the one that was typed is imported."""

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yaoki.cli._report import Report
+from yaoki.cli._report import Beat, Report, Said
+from yaoki.clock import SystemClock
+from yaoki.runtime import end_survivors
 
 if TYPE_CHECKING:
-    from yaoki.cli._report import Job
+    from collections.abc import Sequence
 
 __all__ = ["Child", "Wakeup", "signal_name"]
 
+_SAID = msgspec.json.Decoder(Said)
 _POLL_S = 0.05
 """How often death is looked for where the system has no pidfd."""
 
@@ -64,11 +67,20 @@ class Child:
     public and bounded; what it has to say comes through another.
     """
 
-    def __init__(self, job: Job, *, notes: bool) -> None:
+    def __init__(self, module: str, shown: Sequence[str], spec: bytes) -> None:
+        """
+        Start it.
+
+        Args:
+            module: Run with `python -m`; it takes its supervisor's pid and the descriptor to speak to.
+            shown: Arguments for who reads a list of processes.
+            spec: What it is to do, for its stdin.
+        """
         self._reports, write = os.pipe()
         os.set_blocking(self._reports, False)
+        self.mark = SystemClock().new_id()[:16]
         # -P: the folder it is started in is no place to import from; a signal.py there is not Python's.
-        command = [sys.executable, "-P", "-m", "yaoki.cli._worker", job.target, "--run-id", job.run_id]
+        command = [sys.executable, "-P", "-m", module, *shown]
         sys.stderr.flush()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -77,13 +89,18 @@ class Child:
                 stdout=sys.stderr.fileno(),
                 pass_fds=(write,),
                 process_group=0,
+                env={**os.environ, "YAOKI_MARK": self.mark},
             )
         finally:
             os.close(write)
         self.pid = self._process.pid
         self._pidfd = _pidfd(self.pid)
         self._buffer = b""
-        self._tell(msgspec.json.encode(msgspec.structs.replace(job, notes=notes)))
+        self._report: Report | None = None
+        self._heard_s = SystemClock().monotonic_s()
+        self.beat: Beat | None = None
+        """The last sign of life; `None`: it has not got as far as its work."""
+        self._tell(spec)
 
     def _tell(self, spec: bytes) -> None:
         stdin = self._process.stdin
@@ -112,18 +129,39 @@ class Child:
         wakeup.drain()
         return self.returncode is not None
 
-    def report(self) -> Report | None:
-        """Return the last thing it said about how it ended, or `None`: then it did not end as it should."""
+    def listen(self) -> None:
+        """Take in what it has said since; what it has said stays known when it is closed."""
+        if self._reports < 0:
+            return
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(self._reports, 65_536):
                 self._buffer += chunk
-        said = self._buffer.splitlines()
-        if not said:
-            return None
-        try:
-            return msgspec.json.decode(said[-1], type=Report)
-        except msgspec.DecodeError:
-            return None
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            try:
+                said = _SAID.decode(line)
+            except msgspec.DecodeError:  # cut by a death
+                continue
+            self._heard_s = SystemClock().monotonic_s()
+            if isinstance(said, Report):
+                self._report = said
+            else:
+                self.beat = said
+
+    def report(self) -> Report | None:
+        """Return what it said about how it ended, or `None`: then it did not end as it should."""
+        self.listen()
+        return self._report
+
+    def hung(self) -> str:
+        """Return why it has to be killed, for people, or nothing."""
+        self.listen()
+        if self.beat is None:
+            return ""
+        silent_s = SystemClock().monotonic_s() - self._heard_s
+        if silent_s > self.beat.patience_s:
+            return f"it has shown no sign of life for {silent_s:.0f} s"
+        return self.beat.hung
 
     def signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
@@ -131,13 +169,18 @@ class Child:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill it and wait for its end."""
+        """Kill it, what it started and did not end, and wait until all are gone."""
         self.signal(signal.SIGKILL)
         self._process.wait()
+        left = end_survivors(self.mark)
+        if left:
+            sys.stderr.write(f"yaoki: processes {', '.join(map(str, left))} of the dead worker do not end\n")
 
     def close(self) -> None:
         """Let go of its descriptors; it must have ended."""
+        self.listen()
         os.close(self._reports)
+        self._reports = -1
         if self._pidfd >= 0:
             os.close(self._pidfd)
 

@@ -12,7 +12,18 @@ from yaoki.cli._out import Out
 from yaoki.cli._views_text import Commands, Now
 from yaoki.clock import SystemClock
 
-__all__ = ["DEFAULT_STORE", "DebugOption", "JsonOption", "RunArgument", "Session", "StoreOption", "session"]
+__all__ = [
+    "DEFAULT_STORE",
+    "DebugOption",
+    "JsonOption",
+    "LoopOption",
+    "ReasonOption",
+    "RunArgument",
+    "Session",
+    "StoreOption",
+    "YesOption",
+    "session",
+]
 
 DEFAULT_STORE = "sqlite:///yaoki.db"
 
@@ -22,6 +33,12 @@ StoreOption: TypeAlias = Annotated[
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 DebugOption: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+LoopOption: TypeAlias = Annotated[str | None, typer.Option("--loop", metavar="L", help="Only runs of that loop.")]
+ReasonOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="P", help="Only those that died of that: http.401, or a pattern: 'os.*'."),
+]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 RunArgument: TypeAlias = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)]
 
 

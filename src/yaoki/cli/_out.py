@@ -11,9 +11,11 @@ from yaoki.cli._views_text import clean, plain, wrapped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.text import Text
+
     from yaoki.cli._views_text import Line, Role
 
-__all__ = ["Out"]
+__all__ = ["Out", "styled"]
 
 _STYLES: dict[Role, str] = {
     "head": "bold",
@@ -32,6 +34,8 @@ class Out:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        self.unread = False
+        """Whether the reader of stdout has gone away: nothing written there reaches anybody."""
 
     @property
     def cells(self) -> int:
@@ -52,7 +56,7 @@ class Out:
         try:
             _write(sys.stdout, lines)
         except BrokenPipeError:
-            _hush(1)
+            self._hush_stdout()
 
     def data(self, value: object) -> None:
         """Write one JSON document to stdout, indented where a person sees it."""
@@ -63,7 +67,21 @@ class Out:
             sys.stdout.write(msgspec.json.format(body, indent=2 if sys.stdout.isatty() else 0).decode() + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            _hush(1)
+            self._hush_stdout()
+
+    def item(self, value: object) -> None:
+        """Write one JSON document on one line of stdout: for streams of them."""
+        import msgspec
+
+        try:
+            sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self._hush_stdout()
+
+    def _hush_stdout(self) -> None:
+        self.unread = True
+        _hush(1)
 
     def progress(self, lines: Sequence[Line]) -> None:
         """Write a view to stderr; a run does not depend on somebody reading it."""
@@ -93,13 +111,18 @@ def _write(stream: TextIO, lines: Sequence[Line]) -> None:
         stream.flush()
         return
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    fitting = (part for line in lines for part in wrapped(line, console.width))
-    for line in fitting:
-        parts = [(clean(text), _STYLES[role] if role else "") for text, role in line]
-        console.print(Text.assemble(*parts))
+    for text in styled(lines, console.width):
+        console.print(text)
+
+
+def styled(lines: Sequence[Line], cells_max: int) -> list[Text]:
+    """Return a view as a terminal of that width shows it."""
+    from rich.text import Text
+
+    fitting = (part for line in lines for part in wrapped(line, cells_max))
+    return [Text.assemble(*[(clean(text), _STYLES[role] if role else "") for text, role in line]) for line in fitting]
 
 
 def _hush(fd: int) -> None:

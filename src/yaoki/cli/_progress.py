@@ -53,7 +53,7 @@ class Reader:
             return
         fresh = [entry for entry in entries if entry.seq not in self._seen]
         self._seen.update(entry.seq for entry in fresh)
-        self.watch.feed(fresh, self._here.clock.monotonic_s())
+        self.watch.feed(fresh)
         if not fresh:
             return
         story = rows(entries)

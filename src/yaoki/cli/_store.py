@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._exits import CommandError
-from yaoki.cli._views_ask import open_asks
 from yaoki.errors import RunNotFound
-from yaoki.policy import Ask
 from yaoki.records import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
     from yaoki.cli._options import Session
+    from yaoki.journal import Journal
     from yaoki.runtime import Runner
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["Standing", "known_run", "left_alone", "open_store", "standing"]
+__all__ = ["known_run", "left_alone", "living", "open_store"]
 
-_ENDED_READ_MAX = 200
-"""Journals of ended runs read for a question they left open: the newest, and only while one can be answered."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What the rows of a store do not say about its runs, by their ids."""
-
-    died: frozenset[str] = frozenset()
-    """Those whose process died, and which nobody has taken up since."""
-    asking: dict[str, str] = field(default_factory=dict[str, str])
-    """The open question of each whose row names none: it is pending, or has ended."""
+_COMPARED_MAX = 10_000
+"""Ids a mistyped one is compared with: the newest."""
 
 
 def open_store(url: str) -> AbstractContextManager[Runner]:
@@ -43,33 +30,15 @@ def open_store(url: str) -> AbstractContextManager[Runner]:
     return Runner.verbs(url)
 
 
-def left_alone(store: Runner, receipts: Iterable[Receipt[Any]]) -> set[str]:
-    """Return the ids of the runs whose process died and which nobody has taken up since."""
-    left: set[str] = set()
-    for receipt in receipts:
-        row = store.store.get(receipt.run_id) if receipt.status is State.RUNNING else None
-        if row is not None and row.state is State.RUNNING and not store.store.driven(row):
-            left.add(row.name)
-    return left
+def left_alone(journal: Journal, run_id: str) -> bool:
+    """Whether the run's process died and nobody has taken it up since."""
+    row = journal.get(run_id)
+    return row is not None and row.state is State.RUNNING and not journal.driven(row)
 
 
-def standing(store: Runner, receipts: Iterable[Receipt[Any]], now_ms: int) -> Standing:
-    """Return what must be looked up beside the rows: locks, and journals of runs that may ask."""
-    runs = list(receipts)
-    ended = sorted((r for r in runs if r.status.final and r.ended_at), key=lambda r: -r.ended_at)[:_ENDED_READ_MAX]
-    answerable_ms = now_ms - int(Ask().expires_s * 1000)
-    read = [r for r in runs if r.status is State.PENDING]
-    read += [r for r in ended if r.ended_at > answerable_ms]
-    asking: dict[str, str] = {}
-    for receipt in read:
-        text = _asks(store.get(receipt.run_id), now_ms)
-        if text is not None:
-            asking[receipt.run_id] = text
-    return Standing(died=frozenset(left_alone(store, runs)), asking=asking)
-
-
-def _asks(receipt: Receipt[Any], now_ms: int) -> str | None:
-    return next((ask.text for ask in open_asks(receipt, now_ms)), None)
+def living(journal: Journal) -> int:
+    """Return how many workers of the store live."""
+    return sum(worker.alive for worker in journal.workers())
 
 
 def known_run(store: Runner, run_id: str, here: Session) -> Receipt[Any]:
@@ -77,13 +46,23 @@ def known_run(store: Runner, run_id: str, here: Session) -> Receipt[Any]:
     Return the receipt of a run that must exist.
 
     Raises:
-        CommandError: There is none of that id; the message names close ones.
+        CommandError: There is none of that id; the message names close ones, or says that it was discarded.
     """
     try:
         return store.get(run_id)
     except RunNotFound as error:
-        ids = [receipt.run_id for receipt in store.list()]
-        close = get_close_matches(run_id, ids, n=3, cutoff=0.5) or [i for i in ids if i.startswith(run_id)][:3]
-        meant = f"; did you mean {' or '.join(close)}?" if close else ""
-        message = f"no run {run_id} in {here.store}{meant} All runs: {here.commands.verb('runs')}"
-        raise CommandError(RunNotFound.code, message if close else message.replace(" All", ". All")) from error
+        raise CommandError(RunNotFound.code, _not_found(store.store, run_id, here)) from error
+
+
+def _not_found(journal: Journal, run_id: str, here: Session) -> str:
+    every = here.commands.verb("runs")
+    stone = journal.tombstone(run_id)
+    if stone is not None:
+        by = f" by {stone.by}" if stone.by else ""
+        when = here.now().time(stone.at_ms)
+        return f"run {run_id} ({stone.loop}, {stone.state.value}) was discarded {when}{by}; nothing is left of it"
+    ids = [row.name for row in journal.list(limit=_COMPARED_MAX, newest=True)]
+    close = get_close_matches(run_id, ids, n=3, cutoff=0.5) or [one for one in ids if one.startswith(run_id)][:3]
+    if close:
+        return f"no run {run_id} in {here.store}; did you mean {' or '.join(close)}? All runs: {every}"
+    return f"no run {run_id} in {here.store}. All runs: {every}"

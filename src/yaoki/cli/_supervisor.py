@@ -1,34 +1,38 @@
 """
-The supervisor of `yaoki run`: keeps one worker alive until its run is final or waits for somebody.
+The supervisor of `yaoki run` and `yaoki worker`: keeps one worker process alive until its work is done.
 
-It imports no user code, so nothing in a loop can take it down, and it only reads the store, over a
-connection of its own. Correctness does not depend on it: when it dies, the kernel kills its worker, and
-the same command typed again goes on. It restarts a worker that died, kills one whose attempt is past
-twice its timeout, and passes a signal on and waits for the attempt in flight to settle.
+It imports no user code, so nothing in a loop can take it down; of the store it only reads, and notes there that
+it ordered a worker to stop. Correctness does not depend on it: when it dies, the kernel kills its worker, and
+the same command typed again goes on. It restarts a worker that died, kills one that hangs, passes a signal on
+and waits for what is in flight to settle, ends what a dead worker has left running, and as process 1 of a
+container reaps what others have left.
 """
 
 from __future__ import annotations
 
+import os
 import signal
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Protocol
 
-from yaoki.cli._child import Child, Wakeup, signal_name
+from yaoki.cli._child import Wakeup, signal_name
 from yaoki.cli._exits import CommandError, Exit
-from yaoki.cli._progress import Reader
 from yaoki.cli._restarts import Restarts
+from yaoki.cli._store import open_store
 from yaoki.cli._views_text import plural
+from yaoki.errors import RunBusy, YaokiError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import FrameType
 
+    from yaoki.cli._child import Child
     from yaoki.cli._options import Session
-    from yaoki.cli._report import Job, Report
+    from yaoki.cli._report import Report
 
-__all__ = ["Interrupted", "supervise"]
+__all__ = ["DRAIN_S", "Charge", "Interrupted", "supervise"]
 
-_DRAIN_S = 5.0
+DRAIN_S = 5.0
 _INSISTED = 2
 """The second signal does not wait for what is in flight."""
 _LOOK_S = 1.0
@@ -38,28 +42,53 @@ _LOOK_SHARE = 20
 
 
 class Interrupted(Exception):  # noqa: N818 - an ending, not an error
-    """A signal ended the command before the run was final; `number` is the signal."""
+    """A signal ended the command before its work was done; `number` is the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
 
 
-def supervise(job: Job, here: Session) -> None:
+def supervise(charge: Charge, here: Session, *, drain_s: float = DRAIN_S) -> Report | None:
     """
-    Drive the run until it is final or waits for somebody; its receipt is then in the store.
+    Keep a worker at its charge until that is done; return its report, `None` if it died with nothing left to do.
 
     Raises:
         CommandError: The worker refused (its own code and message), or died again and again.
-        Interrupted: A signal came; the worker has ended, the run goes on with the same command.
+        Interrupted: A signal came; the worker has ended, its runs go on with the same command.
     """
     with ExitStack() as stack:
         wakeup = Wakeup()
         stack.callback(wakeup.close)
-        reader = Reader(job.run_id, here)
-        stack.callback(reader.close)
-        reader.look(tell=False)
-        _Supervisor(job, here, wakeup, reader, stack.enter_context(_signals())).run()
+        return _Supervisor(charge, here, wakeup, stack.enter_context(_signals()), drain_s).run()
+
+
+class Charge(Protocol):
+    """What a worker is kept at."""
+
+    def start(self, *, first: bool) -> Child:
+        """Start a worker."""
+        ...
+
+    def look(self, child: Child) -> None:
+        """Take in what is new, and tell who watches."""
+        ...
+
+    def took_up(self, child: Child) -> bool:
+        """Whether that worker got as far as its work."""
+        ...
+
+    def settled(self) -> int:
+        """Return how many attempts were settled so far, by all workers."""
+        ...
+
+    def at_rest(self) -> bool:
+        """Whether nothing is left to do."""
+        ...
+
+    def hint(self) -> str:
+        """Return what to type about a worker that dies before it gets to work."""
+        ...
 
 
 class _Stop:
@@ -90,17 +119,18 @@ def _signals() -> Generator[_Stop, None, None]:
 
 
 class _Supervisor:
-    def __init__(self, job: Job, here: Session, wakeup: Wakeup, reader: Reader, stop: _Stop) -> None:
-        self._job = job
+    def __init__(self, charge: Charge, here: Session, wakeup: Wakeup, stop: _Stop, drain_s: float) -> None:
+        self._charge = charge
         self._here = here
         self._wakeup = wakeup
-        self._reader = reader
         self._stop = stop
+        self._drain_s = drain_s
         self._restarts = Restarts()
+        self._last = ""
 
-    def run(self) -> None:
+    def run(self) -> Report | None:
         while True:
-            child = Child(self._job, notes=self._restarts.total == 0)
+            child = self._charge.start(first=self._restarts.total == 0)
             try:
                 self._attend(child)
                 report = child.report()
@@ -108,7 +138,7 @@ class _Supervisor:
                 child.kill()
                 child.close()
             if self._over(child, report):
-                return
+                return report
 
     def _attend(self, child: Child) -> None:
         """Return when the worker has ended: by itself, or because it had to be."""
@@ -121,55 +151,61 @@ class _Supervisor:
             began_s = clock.monotonic_s()
             if began_s < look_at_s:
                 continue
-            self._reader.look()
-            overdue = self._reader.watch.overdue(child.pid, began_s)
-            if overdue is not None:
-                self._here.out.note(
-                    f"{overdue.call} has run {2 * overdue.timeout_ms / 1_000:g} s, twice its timeout, and cannot be "
-                    f"interrupted: killing the worker (pid {child.pid})",
-                )
+            reap_others(child.pid)
+            self._charge.look(child)
+            hung = child.hung()
+            if hung:
+                self._here.out.note(f"{hung}: killing the worker (pid {child.pid})")
                 child.kill()
                 return
             ended_s = clock.monotonic_s()
             look_at_s = ended_s + max(_LOOK_S, _LOOK_SHARE * (ended_s - began_s))
 
     def _drain(self, child: Child) -> None:
-        """Pass the signal on, and wait for what is in flight: 5 s at most, or until somebody insists."""
+        """Pass the signal on, and wait for what is in flight: a few seconds at most, or until somebody insists."""
         clock = self._here.clock
+        note_stop(self._here.store, child.mark)  # killed by whomever from now on, it did not crash
         child.signal(signal.SIGTERM)
-        self._here.out.note(f"stopping: what is in flight has {_DRAIN_S:g} s to settle; again kills it now")
-        until_s = clock.monotonic_s() + _DRAIN_S
+        self._here.out.note(f"stopping: what is in flight has {self._drain_s:g} s to settle; again kills it now")
+        until_s = clock.monotonic_s() + self._drain_s
         while clock.monotonic_s() < until_s and self._stop.count < _INSISTED:
             if child.wait(until_s - clock.monotonic_s(), self._wakeup):
                 return
         child.kill()
 
     def _over(self, child: Child, report: Report | None) -> bool:
-        """Return whether the run has come to rest; if it has not, wait as long as the next worker must."""
-        self._reader.look()
+        """Return whether the work is done; if it is not, wait as long as the next worker must."""
+        self._charge.look(child)
         if report is not None and report.end == "done":
             return True
-        if report is not None and report.end == "refused":
+        if report is not None and report.end == "refused" and not self._lingers(report):
             raise CommandError(report.code, report.message, report.exit_code or Exit.FAILED)
-        if self._reader.at_rest():
+        if self._charge.at_rest():
             return True
         if self._stop.count:
             raise Interrupted(self._stop.number)
         self._after_death(child)
         return False
 
+    def _lingers(self, report: Report) -> bool:
+        """
+        Whether the run is said to be driven by the very worker that has just died.
+
+        A program that worker was about to start may hold its lock until its exec, a moment after the death.
+        """
+        return report.code == RunBusy.code and bool(self._last) and f"(pid {self._last})" in report.message
+
     def _after_death(self, child: Child) -> None:
-        watch = self._reader.watch
         how = signal_name(child.returncode or 0)
-        claimed = watch.claim is not None and watch.claim.pid == child.pid
-        delay_s = self._restarts.after_death(claimed=claimed, settled=watch.settled)
+        took_up = self._charge.took_up(child)
+        self._last = str(child.pid) if took_up else self._last
+        delay_s = self._restarts.after_death(claimed=took_up, settled=self._charge.settled())
         if delay_s is None:
             deaths = plural(self._restarts.unclaimed or self._restarts.stuck, "time")
-            when = "before it could take the run" if self._restarts.unclaimed else "without settling a step"
+            when = "before it got to work" if self._restarts.unclaimed else "without settling a step"
             raise CommandError(
                 "worker.died",
-                f"the worker died {deaths} in a row {when} (last: {how}); "
-                f"import {self._job.target.rpartition(':')[0] or self._job.target} by hand to see why",
+                f"the worker died {deaths} in a row {when} (last: {how}); {self._charge.hint()}",
                 Exit.FAILED,
             )
         self._here.out.note(f"worker (pid {child.pid}) died, {how}; starting another in {delay_s:g} s")
@@ -178,3 +214,21 @@ class _Supervisor:
             self._wakeup.wait(left_s)
         if self._stop.count:
             raise Interrupted(self._stop.number)
+
+
+def note_stop(store: str, mark: str) -> None:
+    """Note in the store that the workers of a process were ordered to stop; a store that cannot be had is not told."""
+    with suppress(YaokiError), open_store(store) as verbs:
+        journal = verbs.store
+        journal.stopping([worker.id for worker in journal.workers() if worker.mark == mark])
+
+
+def reap_others(own: int) -> None:
+    """As process 1 of a container: take the exit status of processes that lost their parent, never our worker's."""
+    if os.getpid() != 1:
+        return
+    with suppress(ChildProcessError):
+        while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if found.si_pid == own:
+                return
+            os.waitpid(found.si_pid, os.WNOHANG)

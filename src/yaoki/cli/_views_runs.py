@@ -1,122 +1,92 @@
-"""All runs of a store, those that need somebody first: the pure part of `yaoki runs`."""
+"""A store's runs, those that need somebody first: the pure part of `yaoki runs`."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from yaoki.classify import redact
-from yaoki.cli._store import Standing
-from yaoki.cli._views_text import Line, columns, line, money, shorten, width
+from yaoki.cli._picture import GROUPS, group_of
+from yaoki.cli._views_text import Line, columns, line, plural, shorten, width
 from yaoki.records import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
+    from yaoki.cli._picture import Group, Picture
     from yaoki.cli._views_text import Commands, Now, Role, Span
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["GROUPS", "grouped", "light", "runs_lines", "select", "status_names"]
+__all__ = ["changed_line", "light", "runs_lines"]
 
-GROUPS = ("needs-you", "left", "dead", "active", "done")
-"""The groups in the order they are shown; their names are also taken by `--status`. Each run is in one."""
-
-_BY_STATE = {
-    State.WAITING: "needs-you",
-    State.PENDING: "left",
-    State.DEAD: "dead",
-    State.RUNNING: "active",
-    State.SLEEPING: "active",
-}
-"""Where nothing else is known; every other state is done."""
-
-_LISTED = 50
-"""Rows of a group shown at most where no `--status` asks for all of them."""
 _TEXT_MIN = 24
 _TEXT_BESIDE_MIN = 16
 """What a command beside its reason must leave it."""
 _TEXT_PIPE = 60
 """Where nothing is cut, a reason longer than this moves the command of its own row only."""
-_LATE_MS = 5_000
-"""A process that stays with a sleeping run takes it up within this time of its waking."""
-_FOR_SOMEBODY = ("person", "budget", "signal")
 
 
-def status_names() -> list[str]:
-    """Return every word `--status` takes."""
-    return sorted({*GROUPS, *(state.value for state in State)})
-
-
-def grouped(receipts: Iterable[Receipt[Any]], known: Standing, now: Now) -> dict[str, str]:
-    """Return each run's group, by id."""
-    return {receipt.run_id: _group_of(receipt, known, now) for receipt in receipts}
-
-
-def _group_of(receipt: Receipt[Any], known: Standing, now: Now) -> str:
-    moving = receipt.status in (State.RUNNING, State.SLEEPING)
-    if receipt.run_id in known.asking or (moving and receipt.waits_for in _FOR_SOMEBODY):
-        return "needs-you"
-    if receipt.run_id in known.died or _overdue(receipt, now):
-        return "left"
-    return _BY_STATE.get(receipt.status, "done")
-
-
-def _overdue(receipt: Receipt[Any], now: Now) -> bool:
-    return receipt.status is State.SLEEPING and 0 < receipt.wake_at < now.now_ms - _LATE_MS
-
-
-def select(receipts: Iterable[Receipt[Any]], status: str, groups: Mapping[str, str]) -> list[Receipt[Any]]:
-    """Return the runs of a state or of a group, in the order given."""
-    if status in GROUPS:
-        return [receipt for receipt in receipts if groups[receipt.run_id] == status]
-    return [receipt for receipt in receipts if receipt.status is State(status)]
-
-
-def runs_lines(
-    receipts: Sequence[Receipt[Any]],
-    now: Now,
-    commands: Commands,
-    *,
-    known: Standing | None = None,
-    every: bool = False,
-    cells_max: int = 0,
-) -> list[Line]:
+def runs_lines(picture: Picture, now: Now, commands: Commands, *, cells_max: int = 0) -> list[Line]:
     """
     Return the groups with their counts, and a row for each run somebody should look at.
 
-    With `every`, all runs are listed, not only those that need somebody. `cells_max` is the terminal's width:
-    the reason is cut to fit it, and a command that does not fit stands on a line of its own; 0 cuts nothing.
+    Of a group or state that was chosen, all rows read are listed. `cells_max` is the terminal's width: the
+    reason is cut to fit it, and a command that does not fit stands on a line of its own; 0 cuts nothing.
     """
-    known = known or Standing()
-    groups = grouped(receipts, known, now)
     blocks: list[_Block] = []
-    count_width = max(2, *(len(str(count)) for count in Counter(groups[r.run_id] for r in receipts).values()))
-    for name in GROUPS:
-        members = [r for r in receipts if groups[r.run_id] == name]
-        if not members:
-            continue
-        listed = every or name in ("needs-you", "left", "dead")
-        head = line((_TITLES[name], _ROLES[name]), f"{len(members):>{count_width}}")
-        if name == "left":
-            head += line("   nothing drives ", "it" if len(members) == 1 else "them", "; the command takes one on")
-        elif not listed:
-            head += line("   ", _summary(members, now))
-        ordered = _ordered(name, members) if listed else []
-        shown = ordered if every else ordered[:_LISTED]
-        more = (len(ordered) - len(shown), commands.verb("runs", "--status", name))
-        blocks.append((head, [_row(r, name, now, commands, known) for r in shown], more))
-    return _laid_out(blocks, cells_max)
+    groups = [picture.groups[name] for name in GROUPS] if picture.chosen is None else [picture.chosen]
+    count_width = max(2, *(len(f"{group.count:,}") for group in groups))
+    for group in groups:
+        if group.count:
+            rows = [_row(r, group_of(r, picture, now), now, commands, picture) for r in group.shown]
+            blocks.append((_head(group, picture, now, commands, count_width), rows, _more(group, picture, commands)))
+    return _paused(picture, now, commands) + _laid_out(blocks, cells_max)
 
 
 _Block: TypeAlias = "tuple[Line, list[list[Span]], tuple[int, str]]"
-_TITLES = {
-    "needs-you": "NEEDS YOU  ",
-    "left": "LEFT       ",
-    "dead": "DEAD       ",
-    "active": "ACTIVE     ",
-    "done": "DONE       ",
-}
 _ROLES: dict[str, Role] = {"needs-you": "ask", "left": "ask", "dead": "bad", "active": "head", "done": "good"}
+_TITLE_CELLS = 11
+
+
+def _title(name: str) -> str:
+    return f"{name.replace('-', ' ').upper():<{_TITLE_CELLS}}"
+
+
+def _paused(picture: Picture, now: Now, commands: Commands) -> list[Line]:
+    if picture.brake is None:
+        return []
+    by = f" by {picture.brake.by}" if picture.brake.by else ""
+    since = f"since {now.time(picture.brake.at_ms)} ({now.since(picture.brake.at_ms)}){by}: nothing begins   "
+    return [line((_title("paused"), "ask"), f"   {since}", (commands.verb("unpause"), "command"))]
+
+
+def _head(group: Group, picture: Picture, now: Now, commands: Commands, count_width: int) -> Line:
+    head = line((_title(group.name), _ROLES.get(group.name, "head")), f"{group.count:>{count_width},}")
+    if group.name == "left":
+        them = "it" if group.count == 1 else "them"
+        if group.count == 1:
+            return line(*head, f"   nothing drives {them}; the command takes it on")
+        worker = commands.verb("worker", *_files(group, commands))
+        return line(*head, f"   nothing drives {them}; each by its command, or all: ", (worker, "command"))
+    if group.parts and group.name in ("active", "done"):
+        return line(*head, "   ", _summary(group, picture, now))
+    return head
+
+
+def _files(group: Group, commands: Commands) -> list[str]:
+    """Return the files whose loops are left, as they are typed here."""
+    files = sorted({receipt.file for receipt in group.shown if receipt.file})
+    return [commands.dress(file) for file in files] or ["agents.py"]
+
+
+def _more(group: Group, picture: Picture, commands: Commands) -> tuple[int, str]:
+    """Return how many are not listed, and what lists them."""
+    if not group.shown:
+        return 0, ""
+    words = ["--loop", picture.loop] if picture.loop else []
+    if picture.chosen is None:
+        return group.count - len(group.shown), commands.verb("runs", "--status", group.name, *words)
+    more = commands.verb("runs", "--status", group.name, *words, "--limit", str(group.count))
+    return group.count - len(group.shown), more
 
 
 def _laid_out(blocks: Sequence[_Block], cells_max: int) -> list[Line]:
@@ -134,7 +104,7 @@ def _laid_out(blocks: Sequence[_Block], cells_max: int) -> list[Line]:
             if own is not None:
                 lines.append(line("      ", own))
         if more:
-            lines.append(line((f"  … {more} more: ", "dim"), (command, "command")))
+            lines.append(line((f"  … and {more:,} more: ", "dim"), (command, "command")))
     return lines
 
 
@@ -160,24 +130,19 @@ def _fitted(table: list[list[Span]], below: list[bool], cells_max: int) -> list[
     return fitted
 
 
-def _ordered(name: str, members: list[Receipt[Any]]) -> list[Receipt[Any]]:
-    if name == "needs-you":
-        return sorted(members, key=lambda r: r.waiting_since or r.ended_at or r.started_at)
-    if name in ("active", "left"):
-        return sorted(members, key=lambda r: (r.status is State.SLEEPING, r.wake_at, r.created_at))
-    return sorted(members, key=lambda r: -r.ended_at)
-
-
-def _row(receipt: Receipt[Any], group: str, now: Now, commands: Commands, known: Standing) -> list[Span]:
+def _row(receipt: Receipt[Any], group: str, now: Now, commands: Commands, picture: Picture) -> list[Span]:
     head: list[Span] = [(receipt.run_id, "head"), (receipt.loop, "")]
     if group == "left":
-        state, why = _left(receipt, now, died=receipt.run_id in known.died)
+        state, why = _left(receipt, now, died=receipt.run_id in picture.died)
         again = commands.run(receipt.file, receipt.loop, receipt.run_id)
         return [*head, (state, "ask"), (redact(why), ""), (again, "command")]
-    role = {"dead": "bad", "needs-you": "ask"}.get(group, "")
-    text = redact(known.asking.get(receipt.run_id) or receipt.text)
+    role: Role = "bad" if group == "dead" else "ask" if group == "needs-you" else ""
+    text = redact(picture.asking.get(receipt.run_id) or receipt.text)
     when = _when(receipt, now)
-    return [*head, (when, role), (text, ""), (commands.verb("show", receipt.run_id), "command")]  # type: ignore[list-item]
+    command = commands.verb("show", receipt.run_id)
+    if receipt.status is State.WAITING and receipt.waits_for == "budget" and receipt.next_action:
+        command = commands.dress(receipt.next_action)
+    return [*head, (when, role), (text, ""), (command, "command")]
 
 
 def _left(receipt: Receipt[Any], now: Now, *, died: bool) -> tuple[str, str]:
@@ -214,19 +179,36 @@ def _when(receipt: Receipt[Any], now: Now) -> str:
     return state.value
 
 
-def _summary(members: Sequence[Receipt[Any]], now: Now) -> str:
-    counts = Counter(receipt.status for receipt in members)
-    parts = [f"{counts[state]} {state.value}" for state in State if counts[state]]
-    asleep = [r for r in members if r.status is State.SLEEPING and r.wake_at]
-    if asleep:
-        sleeping = min(asleep, key=lambda r: r.wake_at)
-        why = f": {redact(sleeping.text)}" if sleeping.text else ""
-        index = next(i for i, part in enumerate(parts) if part.endswith(State.SLEEPING.value))
-        parts[index] += f" (first until {now.time(sleeping.wake_at)}{why})"
-    cost_usd = sum(receipt.spent.cost_usd for receipt in members)
-    if cost_usd:
-        parts.append(money(cost_usd))
+def _summary(group: Group, picture: Picture, now: Now) -> str:
+    parts: list[str] = []
+    for state in State:
+        if not (count := group.parts.get(state, 0)):
+            continue
+        part = f"{count:,} {state.value}"
+        if state is State.RUNNING:
+            part += f" ({plural(picture.workers, 'worker')})"
+        first = picture.first_asleep
+        if state is State.SLEEPING and first is not None:
+            why = f": {redact(first.text)}" if first.text else ""
+            part += f" (first until {now.time(first.wake_at)}{why})"
+        parts.append(part)
     return " · ".join(parts)
+
+
+def changed_line(receipt: Receipt[Any], at_ms: int, now: Now) -> Line:
+    """Return one line on a run whose state has changed."""
+    role: Role = "bad" if receipt.status is State.DEAD else "ask" if receipt.status is State.WAITING else ""
+    until = f" until {now.time(receipt.wake_at)}" if receipt.status is State.SLEEPING and receipt.wake_at else ""
+    why = f"  {redact(receipt.text)}" if receipt.text else ""
+    return line(
+        (now.time(at_ms), "dim"),
+        "  ",
+        (receipt.run_id, "head"),
+        f"  {receipt.loop}  ",
+        (receipt.status.value, role),
+        until,
+        why,
+    )
 
 
 _LIGHT = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import redact
 from yaoki.cli._views_ask import ask_lines, evidence, open_asks
+from yaoki.cli._views_next import Around, next_lines, paused_lines
 from yaoki.cli._views_steps import identity, rows
 from yaoki.cli._views_text import Line, columns, duration, line, money, plural, short_call, shorten
 from yaoki.cli._views_timeline import note_of, timeline_lines
@@ -45,17 +46,17 @@ def show_lines(
     commands: Commands,
     *,
     steps: bool = True,
-    left: bool = False,
-    gone: bool = False,
+    around: Around | None = None,
 ) -> list[Line]:
     """
     Return a run for a person who must decide: headline, the reason, the commands, what it cost, what it did.
 
-    `left` says that the process that drove it is dead, and nobody has taken it up since; `gone` that its file
-    is no longer where it was.
+    `around` is what is known of it beside its own records; without it, nothing is.
     """
     asks = open_asks(receipt, now.now_ms)
-    blocks: list[list[Line]] = [[_headline(receipt, entries, now, left=left)]]
+    around = around or Around()
+    head = [_headline(receipt, entries, now, left=around.left)]
+    blocks: list[list[Line]] = [head, [] if receipt.status.final else paused_lines(around, now, commands)]
     blocks += [
         ask_lines(receipt.run_id, ask, evidence(entries, ask.step), now, commands, ended=receipt.status.final)
         for ask in asks
@@ -63,7 +64,7 @@ def show_lines(
     blocks.append(_reason(receipt, entries, now, asked=bool(asks)))
     blocks.append(_outcome(receipt))
     blocks.append(_listed("Gap", receipt.gaps) + _listed("Orphan", receipt.orphans))
-    blocks.append(_next(receipt, commands, left=left, gone=gone, asked=bool(asks)))
+    blocks.append(next_lines(receipt, commands, around, now, asked=bool(asks)))
     tail = [line(("Spent", "head"), "   ", " · ".join(_spent(receipt)))]
     if steps:
         tail += timeline_lines(entries, now, rows_max=_ROWS_SHOWN)
@@ -108,7 +109,7 @@ def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *,
                 return f" since {now.time(claim.at)}, but its process (pid {claim.pid}) died: nothing drives it"
             return f" since {now.time(claim.at)} ({now.since(claim.at)}), by pid {claim.pid}"
         case State.PENDING:
-            return f" since {now.time(receipt.created_at)}: no process drives it" if receipt.created_at else ""
+            return f" since {now.time(receipt.created_at)}" if receipt.created_at else ""
         case State.COMPLETED | State.CAPPED | State.DEAD | State.CANCELLED:
             began = receipt.started_at or receipt.created_at
             took = f" after {duration(receipt.ended_at - began)}" if began else ""
@@ -123,9 +124,11 @@ def _reason(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, asked:
         case State.WAITING if receipt.waits_for == "code":
             lines = [line((redact(receipt.text) or "The code no longer fits what is recorded.", "ask"))]
             lines += [line(("  " + text, _diff_role(text))) for text in redact(receipt.diff).splitlines()]
-            return [*lines, line("Nothing was executed. Put the code back as it was, and run it again.")]
+            return lines
         case State.PENDING:
             return _pending(receipt, entries)
+        case State.RUNNING:
+            return _in_flight(entries, now)
         case State.SLEEPING:
             return _asleep(receipt, entries, now, asked=asked)
         case State.WAITING if asked:
@@ -148,6 +151,18 @@ def _pending(receipt: Receipt[Any], entries: Sequence[Entry]) -> list[Line]:
     answered = {ask.text for ask in receipt.asks if ask.verdict}
     text = "" if receipt.text in answered or posts else redact(receipt.text)
     return [*posts, *([line(text)] if text else [])]
+
+
+def _in_flight(entries: Sequence[Entry], now: Now) -> list[Line]:
+    """Return the attempts that have begun and not ended, and those past their timeout as such."""
+    lines: list[Line] = []
+    for row in [row for row in rows(entries) if row.open][-_LISTED:]:
+        ran_ms = now.now_ms - row.begun_at
+        late = f"; its timeout was {duration(row.timeout_ms)}" if 0 < row.timeout_ms < ran_ms else ""
+        attempt = f", attempt {row.attempts}" if row.attempts > 1 else ""
+        said = f" since {now.time(row.begun_at)} ({duration(ran_ms)}{attempt}{late})"
+        lines.append(line("In flight   ", (short_call(redact(row.what)), "ask" if late else "head"), said))
+    return lines
 
 
 def _asleep(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, asked: bool) -> list[Line]:
@@ -232,36 +247,6 @@ def _listed(noun: str, items: Sequence[str]) -> list[Line]:
     if len(items) > _LISTED:
         lines.append(line((f"{noun}  … {len(items) - _LISTED} more: --json", "dim")))
     return lines
-
-
-def _next(receipt: Receipt[Any], commands: Commands, *, left: bool, gone: bool, asked: bool) -> list[Line]:
-    """Return the one command that takes it on, where no question has said it already."""
-    run_id = receipt.run_id
-    again: list[Span] = [(commands.run("" if gone else receipt.file, receipt.loop, run_id), "command")]
-    if gone:
-        again.append((f"   {PurePath(receipt.file).name} is not there any more", "dim"))
-    redrive = commands.verb("redrive", run_id)
-    at_fault = "tries that step again, same key; fix the cause first"
-    if not receipt.step:
-        at_fault = "no step was at fault: change the loop first, then run it again"
-    match receipt.status:
-        case State.DEAD:
-            return [line("Next   ", (redrive, "command")), line((f"       {at_fault}", "dim"))]
-        case State.PENDING:
-            return [line("Next   ", *again)]
-        case State.RUNNING if left:
-            return [line("Next   ", *again)]
-        case State.SLEEPING:
-            return [line("If no process waits with it:   ", *again)]
-        case State.WAITING if receipt.waits_for == "code":
-            return [line("Next   ", *again)]
-        case State.WAITING if receipt.waits_for == "budget":
-            more = commands.dress(receipt.next_action)
-            return [line("Next   ", (more, "command"), ("   or however much more", "dim"))]
-        case State.WAITING if not asked and receipt.next_action:
-            return [line("Next   ", (commands.dress(receipt.next_action), "command"))]
-        case _:
-            return []
 
 
 def _spent(receipt: Receipt[Any]) -> list[str]:

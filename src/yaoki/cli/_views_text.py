@@ -33,6 +33,7 @@ __all__ = [
     "plural",
     "short_call",
     "shorten",
+    "size",
     "width",
     "wrapped",
 ]
@@ -169,6 +170,21 @@ def duration(ms: int) -> str:
 def money(usd: float) -> str:
     """Return dollars with cents, and with more places where cents would round to nothing."""
     return f"${usd:.2f}" if usd == 0 or abs(usd) >= 0.01 else f"${usd:.4f}"  # noqa: PLR2004 - one cent
+
+
+def size(count: int) -> str:
+    """Return bytes as people say them: `812 bytes`, `4.1 kB`, `12 MB`, `3.4 GB`."""
+    amount = float(count)
+    for unit in ("kB", "MB", "GB", "TB"):
+        if amount < _KILO:
+            break
+        amount /= _KILO
+        if amount < _KILO or unit == "TB":
+            return f"{amount:.1f} {unit}" if amount < _FINE_S else f"{amount:.0f} {unit}"
+    return plural(count, "byte")
+
+
+_KILO = 1_000
 
 
 def plural(count: int, noun: str, many: str = "") -> str:

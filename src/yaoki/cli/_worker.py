@@ -11,33 +11,31 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from inspect import Parameter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, json
+from msgspec import json
 
-from yaoki.cli._bind import arguments_of, missing_of
 from yaoki.cli._die_with import die_with
 from yaoki.cli._exits import CommandError, Exit
+from yaoki.cli._loading import bound_of
+from yaoki.cli._pulse import Pulse
 from yaoki.cli._report import Job, Report
-from yaoki.cli._target import find_loop_name, load_file, split_target
 from yaoki.errors import (
     DeclarationError,
     EncodingError,
     InputMismatch,
-    JournalError,
     YaokiError,
 )
 from yaoki.records import Claimed, State
 
 if TYPE_CHECKING:
-    from inspect import Signature
-    from types import FrameType, ModuleType
+    from collections.abc import Sequence
+    from types import FrameType
 
-    from yaoki.events import Event
-    from yaoki.runtime import Bound, Loop
+    from yaoki.events import Event, Observer
+    from yaoki.runtime import Bound
 
-__all__ = ["main"]
+__all__ = ["close_stdin", "fitted", "main", "refusal"]
 
 _USAGE = (DeclarationError, EncodingError, InputMismatch)
 
@@ -48,74 +46,63 @@ def main(argv: list[str]) -> int:
     die_with(parent)
     os.set_inheritable(report_fd, False)  # noqa: FBT003 - os's own signature
     job = json.decode(sys.stdin.buffer.read(), type=Job)
-    _close_stdin()
-    report = _do(job)
-    os.write(report_fd, json.encode(report) + b"\n")
+    close_stdin()
+    pulse = Pulse(report_fd, hung_after_s=job.hung_after_s)
+    report = _do(job, pulse)
+    pulse.last(report)
     return report.exit_code
 
 
-def _close_stdin() -> None:
+def close_stdin() -> None:
     """Nobody types to a worker: a tool that reads stdin gets its end."""
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
     os.close(devnull)
 
 
-def _do(job: Job) -> Report:
+def _do(job: Job, pulse: Pulse) -> Report:
     try:
-        return _drive(job, _bound(job))
-    except CommandError as error:
-        _traceback(job)
-        return Report(end="refused", code=error.code, message=error.message, exit_code=error.exit_code)
-    except (SystemExit, KeyboardInterrupt) as error:
-        _traceback(job)
-        said = f"the loop ended its own process ({type(error).__name__}: {error}); the run is as it was, to go on with"
-        return Report(end="refused", code="loop.exit", message=said, exit_code=Exit.FAILED)
-    except YaokiError as error:
-        _traceback(job)
-        exit_code = Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED
-        return Report(end="refused", code=error.code, message=str(error), exit_code=exit_code)
+        return _drive(job, bound_of(job.target, job.input, job.run_id, job.store), pulse)
+    except (CommandError, YaokiError, SystemExit, KeyboardInterrupt) as error:
+        return refusal(error, debug=job.debug)
 
 
-def _traceback(job: Job) -> None:
-    if job.debug:
+def refusal(error: BaseException, *, debug: bool) -> Report:
+    """
+    Return what is said of an error that ended the work.
+
+    One that nobody foresaw is raised: the process dies of it, with its traceback, as user code's own would.
+    """
+    if debug:
         import traceback
 
-        traceback.print_exc()
+        traceback.print_exception(error)
+    if isinstance(error, CommandError):
+        return Report(end="refused", code=error.code, message=error.message, exit_code=error.exit_code)
+    if isinstance(error, YaokiError):
+        exit_code = Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED
+        return Report(end="refused", code=error.code, message=str(error), exit_code=exit_code)
+    if isinstance(error, (SystemExit, KeyboardInterrupt)):
+        said = f"the loop ended its own process ({type(error).__name__}: {error}); the run is as it was, to go on with"
+        return Report(end="refused", code="loop.exit", message=said, exit_code=Exit.FAILED)
+    raise error
 
 
-def _bound(job: Job) -> Bound[Any]:
-    """Return the loop with its arguments: those given, else those the run has, else none."""
-    path, name = split_target(job.target)
-    module = load_file(path)
-    loops = _loops(module)
-    loop = loops[find_loop_name(name, sorted(loops), str(path))]
-    if job.input is UNSET:
-        stored = _stored_input(job)
-        if stored is not None:
-            return loop.bind_data(stored)
-        args, kwargs = missing_of(_spoken(loop), loop.name)
-    else:
-        args, kwargs = arguments_of(_spoken(loop), json.decode(job.input), loop.name)
-    try:
-        bound: Bound[Any] = loop.bind(*args, **kwargs)
-    except (EncodingError, TypeError) as error:
-        raise CommandError("input.mismatch", f"--input does not fit {loop.name}: {error}") from error
-    return bound
-
-
-def _drive(job: Job, bound: Bound[Any]) -> Report:
+def _drive(job: Job, bound: Bound[Any], pulse: Pulse) -> Report:
     """Drive the run to its rest, or until a SIGTERM has let what is in flight settle."""
-    status = _drive_async(job, bound) if bound.loop.is_async else _drive_sync(job, bound)
+    observers: list[Observer] = [_Entering(job, bound), pulse]
+    pulse.start()
+    drive = _drive_async if bound.loop.is_async else _drive_sync
+    status = drive(job, bound, observers)
     if status.final or status is State.WAITING:
         return Report(end="done")
     return Report(end="drained", exit_code=Exit.TERMINATED)
 
 
-def _drive_sync(job: Job, bound: Bound[Any]) -> State:
+def _drive_sync(job: Job, bound: Bound[Any], observers: Sequence[Observer]) -> State:
     from yaoki.runtime import Runner
 
-    runner = Runner(job.store, observers=[_Entering(job, bound)])
+    runner = Runner(job.store, observers=observers)
 
     def drain(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -126,13 +113,13 @@ def _drive_sync(job: Job, bound: Bound[Any]) -> State:
         return runner.run(bound, run_id=job.run_id).status
 
 
-def _drive_async(job: Job, bound: Bound[Any]) -> State:
+def _drive_async(job: Job, bound: Bound[Any], observers: Sequence[Observer]) -> State:
     import asyncio
 
     from yaoki.runtime._async_runner import AsyncRunner
 
     async def drive() -> State:
-        runner = AsyncRunner(job.store, observers=[_Entering(job, bound)])
+        runner = AsyncRunner(job.store, observers=observers)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, runner.drain)
         async with runner:
             return (await runner.run(bound, run_id=job.run_id)).status
@@ -155,10 +142,10 @@ class _Entering:
         job = self._job
         lines = [f"run {job.run_id}"] if job.name_it else []
         lines += self._bound.loop.preflight()
-        sys.stderr.writelines(f"{_fitted(f'yaoki: {line}')}\n" for line in lines)
+        sys.stderr.writelines(f"{fitted(f'yaoki: {line}')}\n" for line in lines)
 
 
-def _fitted(text: str) -> str:
+def fitted(text: str) -> str:
     """Return the text with its lines broken between words, where it is a terminal that shows it."""
     if not sys.stderr.isatty():
         return text
@@ -166,54 +153,6 @@ def _fitted(text: str) -> str:
 
     width = max(os.get_terminal_size(2).columns, 20)
     return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _loops(module: ModuleType) -> dict[str, Loop[..., Any]]:
-    """Return the module's loops by the name they have there, and by their own where that is another."""
-    from yaoki.runtime import Loop
-
-    found: dict[str, Loop[..., Any]] = {}
-    for name, value in vars(module).items():
-        if isinstance(value, Loop):
-            loop = cast("Loop[..., Any]", value)
-            found.setdefault(loop.name, loop)
-            found[name] = loop
-    return found
-
-
-def _spoken(loop: Loop[..., Any]) -> Signature:
-    """
-    Return what a person can say to a loop: its parameters without the Local ones, which its file fills in.
-
-    Raises:
-        CommandError: One is not filled in.
-    """
-    local = loop.params.local
-    parameters = loop.signature.parameters
-    missing = [name for name in sorted(local - loop.locals.keys()) if parameters[name].default is Parameter.empty]
-    if missing:
-        raise CommandError(
-            "loop.locals",
-            f"{loop.name} needs {', '.join(missing)}, which no input can give; "
-            f"name one in the file: served = {loop.name}.with_locals({missing[0]}=…)",
-        )
-    return loop.signature.replace(parameters=[p for name, p in parameters.items() if name not in local])
-
-
-def _stored_input(job: Job) -> bytes | None:
-    """Return the arguments the run has already, or `None`: there is no such run, or no store yet."""
-    from yaoki.clock import SystemClock
-    from yaoki.journal import Journal
-
-    try:
-        journal = Journal.open(job.store, clock=SystemClock(), create=False, worker=False)
-    except JournalError:
-        return None
-    try:
-        row = journal.get(job.run_id)
-    finally:
-        journal.close()
-    return None if row is None else row.input
 
 
 if __name__ == "__main__":

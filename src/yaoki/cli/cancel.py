@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from yaoki.cli._exits import Exit
 from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
-from yaoki.cli._store import known_run, open_store
+from yaoki.cli._store import known_run, living, open_store
+from yaoki.cli._views_next import Around, taken_lines
 from yaoki.cli._views_text import line
 from yaoki.cli._who import who
+from yaoki.records import State
 
 __all__ = ["cancel"]
 
@@ -23,6 +25,7 @@ def cancel(
     with open_store(here.store) as verbs:
         before = known_run(verbs, run, here)
         receipt = before if before.status.final else verbs.cancel(run, by=who())
+        around = Around(workers=living(verbs.store))
     if as_json:
         here.out.data(receipt.to_json())
     elif before.status.final:
@@ -31,6 +34,6 @@ def cancel(
         here.out.lines([line((run, "head"), f" is {receipt.status.value}.")])
     else:
         here.out.lines([line((run, "head"), " is told to stop: nothing new begins, attempts in flight settle.")])
-        if receipt.next_action:
-            here.out.lines([line("Next   ", (here.commands.dress(receipt.next_action), "command"))])
+        if receipt.status is State.PENDING:
+            here.out.lines(taken_lines(receipt, here.commands, around))
     return Exit.DONE

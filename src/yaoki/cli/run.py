@@ -19,7 +19,7 @@ from yaoki.cli._views_show import show_lines
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["run"]
+__all__ = ["checked_id", "fresh_id", "run"]
 
 _ID_MAX = 200
 _RANDOM = 6
@@ -45,19 +45,23 @@ def run(
     """Run a loop, or go on with it: restarts its worker when it dies, prints the receipt."""
     import msgspec
 
+    from yaoki.cli._charges import OneRun
     from yaoki.cli._supervisor import Interrupted, supervise
 
     here = session(store, as_json=as_json)
     path, loop = split_target(target)
     given = msgspec.UNSET if input_ is None else msgspec.Raw(encoded(read_input(input_), what="--input"))
-    name = _checked(run_id) if run_id is not None else _fresh(path, loop, here)
+    name = checked_id(run_id) if run_id is not None else fresh_id(path, loop, here)
     named = run_id is None or here.out.watched
     job = Job(target=target, run_id=name, store=here.store, input=given, name_it=named, debug=debug)
+    charge = OneRun(job, here)
     try:
-        supervise(job, here)
+        supervise(charge, here)
     except Interrupted as ended:
         again = here.commands.dress("yaoki " + shlex.join(["run", target, "--run-id", name]))
         raise CommandError("interrupted", f"stopped; nothing is lost. Go on: {again}", 128 + ended.number) from None
+    finally:
+        charge.close()
     return _receipt(name, here, path)
 
 
@@ -73,12 +77,14 @@ def _receipt(run_id: str, here: Session, path: Path) -> int:
     return exit_for(receipt.status)
 
 
-def _fresh(path: Path, loop: str, here: Session) -> str:
+def fresh_id(path: Path, loop: str, here: Session) -> str:
+    """Return a new run's id, made of the loop's name."""
     stem = re.sub(r"[^A-Za-z0-9_.-]", "-", loop or path.stem)
     return f"{stem}-{here.clock.new_id()[:_RANDOM]}"
 
 
-def _checked(run_id: str) -> str:
+def checked_id(run_id: str) -> str:
+    """Return a run id as it was typed, or raise CommandError."""
     if not run_id.strip():
         raise CommandError("usage", "--run-id is empty; leave it out for a fresh id")
     if not run_id.isprintable() or len(run_id) > _ID_MAX:

@@ -10,8 +10,9 @@ import typer
 
 from yaoki.cli._exits import Exit
 from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
-from yaoki.cli._store import known_run, left_alone, open_store
+from yaoki.cli._store import known_run, left_alone, living, open_store
 from yaoki.cli._views_journal import journal_data, journal_lines
+from yaoki.cli._views_next import Around
 from yaoki.cli._views_show import show_lines
 
 __all__ = ["show"]
@@ -29,9 +30,13 @@ def show(
     here = session(store, as_json=as_json)
     with open_store(here.store) as verbs:
         receipt = known_run(verbs, run, here)
-        left = bool(left_alone(verbs, [receipt]))
         entries = verbs.journal(run) if journal or not as_json else []
-    gone = bool(receipt.file) and not Path(receipt.file).exists()
+        around = Around(
+            left=left_alone(verbs.store, run),
+            gone=bool(receipt.file) and not Path(receipt.file).exists(),
+            workers=living(verbs.store),
+            brake=verbs.store.paused(),
+        )
     if as_json:
         body = receipt.to_json()
         if journal:
@@ -40,5 +45,5 @@ def show(
     elif journal:
         here.out.lines(journal_lines(entries, here.now()))
     else:
-        here.out.lines(show_lines(receipt, entries, here.now(), here.commands, left=left, gone=gone))
+        here.out.lines(show_lines(receipt, entries, here.now(), here.commands, around=around))
     return Exit.DONE

@@ -8,51 +8,59 @@ import typer
 
 from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
-from yaoki.cli._store import known_run, open_store
+from yaoki.cli._store import known_run, living, open_store
+from yaoki.cli._views_next import Around, taken_lines
 from yaoki.cli._views_text import line
 from yaoki.cli._who import who
+from yaoki.records import State
 
 __all__ = ["top_up"]
-
-_More = Annotated[float | None, typer.Option(metavar="N", min=0)]
 
 
 def top_up(
     run: RunArgument,
     *,
-    calls: _More = None,
-    retries: _More = None,
-    retry_wait_s: _More = None,
-    turns: _More = None,
-    wall_s: _More = None,
-    tokens: _More = None,
-    cost_usd: _More = None,
+    calls: Annotated[float | None, typer.Option(metavar="N", min=0, help="Attempts, over all steps.")] = None,
+    retries: Annotated[float | None, typer.Option(metavar="N", min=0, help="Attempts beyond the first.")] = None,
+    turns: Annotated[float | None, typer.Option(metavar="N", min=0, help="Passes of the loop's body.")] = None,
+    cost_usd: Annotated[float | None, typer.Option(metavar="USD", min=0, help="Dollars.")] = None,
+    tokens: Annotated[float | None, typer.Option(metavar="N", min=0, help="Tokens.")] = None,
+    retry_wait_s: Annotated[float | None, typer.Option(metavar="S", min=0, help="Seconds before retries.")] = None,
+    wall_s: Annotated[float | None, typer.Option(metavar="S", min=0, help="Seconds since its first begin.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001 - read at the edge
 ) -> int:
-    """Add to a run's budget; what was spent stays spent. A run that waits for it goes on when it is run again."""
+    """Add to a run's budget; what was spent stays spent. A run that waits for it can go on then."""
     here = session(store, as_json=as_json)
     given = {
         "calls": calls,
         "retries": retries,
-        "retry_wait_s": retry_wait_s,
         "turns": turns,
-        "wall_s": wall_s,
-        "tokens": tokens,
         "cost_usd": cost_usd,
+        "tokens": tokens,
+        "retry_wait_s": retry_wait_s,
+        "wall_s": wall_s,
     }
     add = {field: amount for field, amount in given.items() if amount}
     if not add:
         raise CommandError("usage", f"top-up {run}: say how much of what, for example: yaoki top-up {run} --calls 50")
     with open_store(here.store) as verbs:
-        known_run(verbs, run, here)
+        before = known_run(verbs, run, here)
         receipt = verbs.top_up(run, by=who(), **add)
+        around = Around(workers=living(verbs.store))
     if as_json:
         here.out.data(receipt.to_json())
         return Exit.DONE
     more = ", ".join(f"{amount:g} {field}" for field, amount in add.items())
     here.out.lines([line((run, "head"), f" has {more} more; it is {receipt.status.value}.")])
-    if receipt.next_action:
+    unbounded = [field for field in add if field not in before.budget] if before.budget else []
+    if unbounded:
+        here.out.lines([line((f"It has no bound on {', '.join(unbounded)}: that changes nothing.", "ask"))])
+    if receipt.status is State.PENDING:
+        here.out.lines(taken_lines(receipt, here.commands, around))
+    elif receipt.status is State.CAPPED:
+        here.out.lines([line("Next   ", (here.commands.verb("redrive", run), "command"))])
+    elif receipt.next_action:
         here.out.lines([line("Next   ", (here.commands.dress(receipt.next_action), "command"))])
     return Exit.DONE

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from yaoki.journal._codec import POSTS
 from yaoki.journal._journal import Journal
-from yaoki.journal._rows import Brake, Claim, RunRow, Tombstone, WorkerRow
+from yaoki.journal._rows import Brake, Brief, Claim, RunRow, Tombstone, WorkerRow
 
-__all__ = ["POSTS", "Brake", "Claim", "Journal", "RunRow", "Tombstone", "WorkerRow"]
+__all__ = ["POSTS", "Brake", "Brief", "Claim", "Journal", "RunRow", "Tombstone", "WorkerRow"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from yaoki.errors import Paused, RunBusy
-from yaoki.journal._reading import Reading
 from yaoki.journal._rows import Brake, Claim
+from yaoki.journal._surveying import Surveying
 from yaoki.records import State
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ LAST_POST = """
     order by id desc limit 1"""
 
 
-class Owning(Reading):
+class Owning(Surveying):
     """Claims, tested against the operating system's own word on who is alive."""
 
     def claim(self, run: int) -> Claim:

@@ -15,7 +15,16 @@ from yaoki.journal._schema import APPLICATION_ID, VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Header", "default_fs_type", "inspect", "path_of", "refuse_content", "refuse_place", "refuse_sqlite"]
+__all__ = [
+    "Header",
+    "default_fs_type",
+    "inspect",
+    "mount_of",
+    "path_of",
+    "refuse_content",
+    "refuse_place",
+    "refuse_sqlite",
+]
 
 _DEFAULT = "sqlite:///yaoki.db"
 _SCHEME = "sqlite:///"
@@ -84,20 +93,27 @@ def refuse_place(path: str, fs_type: Callable[[str], str]) -> None:
 
 def default_fs_type(directory: str) -> str:
     """Return the type of the file system `directory` is on, by `/proc/self/mountinfo`; `""` where there is none."""
+    return mount_of(directory)[0]
+
+
+def mount_of(directory: str) -> tuple[str, str]:
+    """Return the type of the file system `directory` is on and its mount options, comma-separated; `""` if unknown."""
     try:
         # Not by pathlib, which would be a tenth of what importing the journal costs.
         with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:  # noqa: PTH123
             lines = mounts.read().splitlines()
     except OSError:
-        return ""
-    best, kind = "", ""
+        return "", ""
+    best, kind, options = "", "", ""
     for line in lines:
         left, _, right = line.partition(" - ")
-        mount = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), left.split(" ")[4])
+        own = left.split(" ")
+        mount = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), own[4])
         inside = mount in {"/", directory} or directory.startswith(mount + "/")
         if inside and len(mount) >= len(best):  # the last of equal mounts lies on top
-            best, kind = mount, right.split(" ")[0]
-    return kind
+            words = right.split(" ")
+            best, kind, options = mount, words[0], f"{own[5]},{words[-1]}"
+    return kind, options
 
 
 class Header(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from yaoki.records import State
 if TYPE_CHECKING:
     from yaoki.journal._sqlite import Row
 
-__all__ = ["COLUMNS", "Brake", "Claim", "RunRow", "Tombstone", "WorkerRow", "row_of"]
+__all__ = ["COLUMNS", "Brake", "Brief", "Claim", "RunRow", "Tombstone", "WorkerRow", "row_of"]
 
 COLUMNS = (
     "id, name, loop, state, wake_ms, epoch, owner, deaths, input, value, note, waits_for, file, grp,"
@@ -44,6 +44,18 @@ class RunRow(Struct, frozen=True):
     ended_ms: int
     changed_ms: int
     """When the state last changed."""
+
+
+class Brief(NamedTuple):
+    """A run without its input and its value, for whoever goes through all of them."""
+
+    id: int
+    name: str
+    loop: str
+    state: State
+    note: str
+    ended_ms: int
+    changed_ms: int
 
 
 class Claim(Struct, frozen=True):

@@ -32,6 +32,8 @@ class Claimed(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     epoch: int
     worker: int
     pid: int = 0
+    mark: str = ""
+    """What the processes of its attempts carry in their environment; empty if nobody supervises it."""
     deaths: int = 0
     """
     How many owners of this run had died so far; an ordered end (a drain) is none. Crashes in a row are

@@ -10,6 +10,7 @@ from yaoki.runtime._retry import retry
 from yaoki.runtime._run import AsyncRun, Run
 from yaoki.runtime._runner import Runner
 from yaoki.runtime._signature import INJECTED, Local
+from yaoki.runtime._survivors import end_survivors
 from yaoki.runtime._tool import BoundTool, Feedback, ForModel, Happened, NotHappened, Tool, tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult
 
@@ -38,6 +39,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolbox",
+    "end_survivors",
     "loop",
     "retry",
     "tool",

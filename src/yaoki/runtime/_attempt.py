@@ -162,6 +162,7 @@ def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, 
         cap_ms=cap_ms,
         check_after_ms=check_after_ms,
         timeout_ms=timeout_ms,
+        pgid=live.limits.pgid,
     )
 
 

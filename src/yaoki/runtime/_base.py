@@ -12,6 +12,7 @@ from yaoki.runtime import _context
 from yaoki.runtime._history import History
 from yaoki.runtime._live import Halt, Limits
 from yaoki.runtime._report import receipt_of
+from yaoki.runtime._survivors import own_group
 from yaoki.runtime._verbs import Verbs
 from yaoki.runtime._waits import skipping
 
@@ -46,6 +47,7 @@ class Base:
         clock: Clock | None = None,
         restart_at_checkpoint: bool = False,
         verbs_only: bool = False,
+        submits_only: bool = False,
     ) -> None:
         for name, value in (("park_after_s", park_after_s), ("drain_s", drain_s)):
             if not value >= 0:
@@ -62,13 +64,16 @@ class Base:
             "restart_at_checkpoint": restart_at_checkpoint,
         }
         self._clock = clock or SystemClock()
-        self._limits = Limits(park_after_s=park_after_s, result_max_bytes=result_max_bytes, drain_s=drain_s)
+        self._limits = Limits(
+            park_after_s=park_after_s, result_max_bytes=result_max_bytes, drain_s=drain_s, pgid=own_group()
+        )
         self._on_wait = on_wait
         self._observers = tuple(observers)
         self._restart = restart_at_checkpoint
         self._store = store
         self._sync_every_ms = sync_every_ms
         self._verbs_only = verbs_only
+        self._worker = not (verbs_only or submits_only)
         self._journal: Journal | None = None
         self._stop = _Stop()
 
@@ -83,7 +88,7 @@ class Base:
                 self._store,
                 clock=self._clock,
                 create=not self._verbs_only,
-                worker=not self._verbs_only,
+                worker=self._worker,
                 sync_every_ms=self._sync_every_ms,
             )
 

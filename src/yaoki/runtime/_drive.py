@@ -27,6 +27,7 @@ from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._failures import placed
 from yaoki.runtime._history import History
 from yaoki.runtime._live import Driver, Halt, Limits, Live
+from yaoki.runtime._survivors import end_survivors, own_mark
 from yaoki.runtime._sync import cut_branch
 from yaoki.runtime._turns import park_unasked
 
@@ -72,6 +73,7 @@ def take_up(
     """
     row = claim.row
     history = History.of(journal.load(row.id))
+    _end_survivors(row.name, history)
     live = Live(
         journal=journal,
         run=row.id,
@@ -114,9 +116,21 @@ def take_up(
     return live
 
 
+def _end_survivors(name: str, history: History) -> None:
+    """What a dead attempt has left running ends before the attempt is decided: it might still act."""
+    if any(past.open and past.begin is not None and past.begin.pgid for past in history.steps.values()):
+        left = end_survivors(history.mark)
+        if left:
+            import logging
+
+            logging.getLogger("yaoki").warning("run %s: processes %s of a dead attempt do not end", name, left)
+
+
 def _claimed(journal: Journal, row: RunRow, loop: Loop[Any, Any], now_ms: int, pid: int) -> Claimed:
     bounds = loop.budget.as_dict()
-    return Claimed(at=now_ms, epoch=row.epoch, worker=journal.worker, pid=pid, deaths=row.deaths, budget=bounds)
+    return Claimed(
+        at=now_ms, epoch=row.epoch, worker=journal.worker, pid=pid, mark=own_mark(), deaths=row.deaths, budget=bounds
+    )
 
 
 def _at(step: str) -> str:

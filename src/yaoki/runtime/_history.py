@@ -81,6 +81,7 @@ class History:
         self.attempts = 0
         self.first_attempt_failures = 0
         self.claims = 0
+        self.mark = ""
         self.bounds: dict[str, float] = {}
         self.deaths = 0
         self.progress_deaths = 0
@@ -203,6 +204,7 @@ class History:
         assert isinstance(record, Claimed)
         self.claims += 1
         self.deaths = record.deaths
+        self.mark = record.mark
         self.bounds = record.budget or self.bounds
         self.started_ms = self.started_ms or record.at
         if self.parked is not None and self.parked.state == "waiting":

@@ -1,0 +1,61 @@
+"""`yaoki pause`: the brake. Nothing new begins, what is in flight settles, nothing is lost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from yaoki.cli._exits import CommandError, Exit
+from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
+from yaoki.cli._store import open_store
+from yaoki.cli._views_text import line, plural
+from yaoki.cli._who import who
+
+__all__ = ["ScopeArgument", "pause", "refuse_scope"]
+
+ScopeArgument = Annotated[str | None, typer.Argument(metavar="", hidden=True)]
+
+
+def pause(
+    scope: ScopeArgument = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Every run of the store; the default.")] = False,  # noqa: ARG001 - the default, said
+    by: Annotated[str | None, typer.Option("--by", metavar="WHO", help="Who orders it. [default: your name]")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001 - read at the edge
+) -> int:
+    """Pause the store: within a second no run begins anything more; what is in flight settles, nothing is lost."""
+    refuse_scope("pause", scope)
+    here = session(store, as_json=as_json)
+    with open_store(here.store) as verbs:
+        before = verbs.store.paused()
+        verbs.store.pause(by or who())
+        brake = verbs.store.paused() or before
+        driving = sum(worker.runs for worker in verbs.store.workers() if worker.alive)
+    if as_json:
+        here.out.data({"paused": True, "by": brake.by if brake else "", "at": brake.at_ms if brake else 0})
+        return Exit.DONE
+    now = here.now()
+    if before is not None:
+        said = f" already, by {before.by or 'somebody'} at {now.time(before.at_ms)}; nothing changed."
+        here.out.lines([line(("Paused", "head"), said)])
+    else:
+        settling = f"; {plural(driving, 'run')} driven now let go as soon as what is in flight has settled"
+        here.out.lines([line(("Paused", "head"), f": nothing new begins{settling if driving else ''}.")])
+    here.out.lines([line("Go on  ", (here.commands.verb("unpause"), "command"))])
+    return Exit.DONE
+
+
+def refuse_scope(verb: str, scope: str | None) -> None:
+    """
+    Refuse a scope: so far the brake holds everything.
+
+    Raises:
+        CommandError: One was given.
+    """
+    if scope is not None:
+        raise CommandError(
+            "usage", f"{verb} {scope}: this version {verb}s the whole store or nothing: yaoki {verb} --all"
+        )

@@ -1,0 +1,97 @@
+"""`yaoki worker`: serves every loop of some files, under the supervisor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from yaoki.cli._exits import CommandError, Exit
+from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
+from yaoki.cli._report import HUNG_AFTER_S, Service
+from yaoki.cli._store import open_store
+from yaoki.cli._views_text import line, plural
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from yaoki.cli._options import Session
+    from yaoki.cli._views_text import Line
+
+__all__ = ["worker"]
+
+_CONCURRENCY_MAX = 1_000
+
+
+def worker(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Their loops are served.", show_default=False)],
+    *,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing can go on now; for cron.")] = False,
+    concurrency: Annotated[int, typer.Option("--concurrency", metavar="N", help="Runs at once.")] = 8,
+    drain_s: Annotated[
+        float, typer.Option("--drain-s", metavar="S", help="Told to stop, how long attempts in flight may take.")
+    ] = 5.0,
+    hung_after_s: Annotated[
+        float,
+        typer.Option("--hung-after-s", metavar="S", help="Kill the worker when a run does nothing for so long."),
+    ] = HUNG_AFTER_S,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Drive submitted runs, and those that wake, are answered, or were left by a death; it restarts when it dies."""
+    from yaoki.cli._charges import ManyRuns
+    from yaoki.cli._supervisor import Interrupted, supervise
+
+    here = session(store, as_json=as_json)
+    if not 1 <= concurrency <= _CONCURRENCY_MAX:
+        raise CommandError("usage", f"--concurrency lies between 1 and {_CONCURRENCY_MAX:,}, not {concurrency}")
+    if not drain_s >= 0 or not hung_after_s > 0:
+        raise CommandError("usage", "--drain-s is not negative, and --hung-after-s above zero")
+    for file in files:
+        if not Path(file).is_file():
+            raise CommandError("file.not_found", f"no file {file}; a worker takes files: yaoki worker agents.py")
+    service = Service(
+        files=files,
+        store=here.store,
+        until="idle" if until_idle else "stopped",
+        concurrency=concurrency,
+        drain_s=drain_s,
+        tell=not as_json,
+        debug=debug,
+        hung_after_s=hung_after_s,
+    )
+    charge = ManyRuns(service, here)
+    stopped = False
+    try:
+        supervise(charge, here, drain_s=drain_s)
+    except Interrupted:
+        stopped = True
+    left = charge.left()
+    if as_json:
+        here.out.data({"left": dict(left), "stopped": stopped, **_rest(here)})
+    else:
+        here.out.lines(_summary(left, here))
+    return Exit.DONE
+
+
+def _rest(here: Session) -> dict[str, int]:
+    """Return what is left in the store to wake or to be looked at."""
+    with open_store(here.store) as verbs:
+        counts = verbs.store.counts()
+    return {
+        state: sum(count for (_, is_), count in counts.items() if is_.value == state)
+        for state in ("pending", "sleeping", "waiting", "dead")
+    }
+
+
+def _summary(left: Counter[str], here: Session) -> list[Line]:
+    ended = [f"{left[state]} {state}" for state in ("completed", "capped", "dead", "cancelled") if left[state]]
+    lines = [line("  ".join(ended) or "nothing ended")]
+    rest = _rest(here)
+    if rest["sleeping"]:
+        lines.append(line(f"{plural(rest['sleeping'], 'run')} asleep until later: the next worker wakes them"))
+    if rest["waiting"] or rest["dead"]:
+        lines.append(line("Needs you   ", (here.commands.verb("runs"), "command")))
+    return lines
