@@ -170,6 +170,13 @@ def _choices(run_id: str, ask: Ask, commands: Commands) -> list[list[Span]]:
         return [(commands.verb("answer", run_id, ask.id, *words), "command"), (means, "dim")]
 
     kind = f" ({ask.type})" if ask.type else ""
+    if ask.why == "orphan":
+        return [
+            choice("both are wanted: send this one too", "send"),
+            choice("go on without this one", "skip"),
+            choice(f"the earlier one was this one{kind}", "happened", example_of(ask)),
+            choice("raise StepFailed in the loop", "abort"),
+        ]
     if ask.why == "doubt":
         again = [] if _lost(ask) else [choice(_again(ask), "not-happened")]
         return [

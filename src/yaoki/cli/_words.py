@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from yaoki.runtime._receipt import Ask, Receipt
 
-__all__ = ["ABSENT", "Words", "open_ask", "parse_words", "value_of"]
+__all__ = ["ABSENT", "Words", "meant", "open_ask", "parse_words", "value_of"]
 
 ABSENT: object = object()
 """No value was given."""
@@ -66,6 +66,19 @@ def parse_words(words: Sequence[str]) -> Words:
             raise CommandError("usage", f"answer: {_FORMS}, not: {' '.join(words) or 'nothing'}")
 
 
+_VERDICTS = {
+    "doubt": "happened VALUE, not-happened, skip or abort",
+    "orphan": "send, skip, abort or happened VALUE",
+}
+
+
+def meant(typed: Words, ask: Ask | None) -> Words:
+    """Return the words with `send`, the answer that lets a call go on beside an orphan, as the verdict it is."""
+    if ask is not None and ask.why == "orphan" and typed.verdict == "value" and typed.value == "send":
+        return Words(ask=typed.ask, verdict="not-happened")
+    return typed
+
+
 _FORMS = "say [ASK] and one of VALUE, happened VALUE, not-happened, skip, abort"
 
 
@@ -91,8 +104,8 @@ def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
         return ABSENT
     if ask is None:
         return ABSENT if typed.value is None else json_value(typed.value, what="the answer")
-    if ask.why == "doubt" and typed.verdict == "value":
-        said = f"{typed.value} is no verdict on {ask.id}: say happened VALUE, not-happened, skip or abort"
+    if ask.why in _VERDICTS and typed.verdict == "value":
+        said = f"{typed.value} is no verdict on {ask.id}: say {_VERDICTS[ask.why]}"
         raise CommandError("usage", f"{said}. See: yaoki show {run_id}")
     example = f"for example: yaoki answer {run_id} {_example(ask)}"
     if typed.value is None:

@@ -12,7 +12,7 @@ from yaoki.cli._store import known_run, open_store
 from yaoki.cli._views_ask import skipped
 from yaoki.cli._views_text import line
 from yaoki.cli._who import who
-from yaoki.cli._words import ABSENT, open_ask, parse_words, value_of
+from yaoki.cli._words import ABSENT, meant, open_ask, parse_words, value_of
 
 __all__ = ["answer"]
 
@@ -38,6 +38,7 @@ def answer(
     with open_store(here.store) as verbs:
         before = known_run(verbs, run, here)
         ask = open_ask(before, typed.ask)
+        typed = meant(typed, ask)
         value = value_of(typed, ask, run)
         which = ask.id if ask else typed.ask
         if value is ABSENT:

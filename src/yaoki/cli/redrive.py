@@ -1,4 +1,4 @@
-"""`yaoki redrive`: a dead run tries again at the step it ended at."""
+"""`yaoki redrive`: a run goes on at the step it ended at, or in a new pass."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ from yaoki.cli._who import who
 
 __all__ = ["redrive"]
 
-_SOURCES = ("step",)
+_SOURCES = ("step", "checkpoint", "start")
 
 
 def redrive(
     run: RunArgument,
     *,
     source: Annotated[
-        str, typer.Option("--from", metavar="step", help="Where it starts again: the step it ended at, same key.")
+        str,
+        typer.Option(
+            "--from",
+            metavar="step|checkpoint|start",
+            help="Where it starts again: the step it ended at, or a new pass of the code as it is.",
+        ),
     ] = "step",
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001 - read at the edge
 ) -> int:
-    """Let a dead run go on: a new ladder for the step it ended at, with the same key; spent stays spent."""
+    """Let a run go on: a new ladder for its step, or a new pass that adopts what was done; spent stays spent."""
     here = session(store, as_json=as_json)
     if source not in _SOURCES:
         raise CommandError("usage", f"--from {source}: a run is redriven from one of: {', '.join(_SOURCES)}")

@@ -12,6 +12,7 @@ from yaoki.errors import EncodingError
 from yaoki.policy import Ladder, decide, end_of_ladder, in_doubt, keyed_conflict
 from yaoki.records import (
     ABSENT,
+    Adopt,
     Begin,
     Cause,
     Decision,
@@ -27,6 +28,7 @@ from yaoki.runtime._doubt import question_of
 from yaoki.runtime._effects import Barrier, Call, EffectOf, Raised, Steps, Suspend, Write
 from yaoki.runtime._failures import own_failure, placed
 from yaoki.runtime._live import Halt, Live
+from yaoki.runtime._orphans import orphans_asked_about, tool_has_orphans
 from yaoki.runtime._step import Step, action_key
 from yaoki.runtime._tool import Feedback
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Kept",
     "Rejected",
+    "adopted",
     "attempt",
     "barrier_of",
     "call_of",
@@ -85,15 +88,29 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         yield Suspend("replay")
     slot = past.slot if past is not None else -1
     if slot < 0:
-        slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
-        if joined is not None:
-            yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
+        slot = yield from _slot_for(live, step, past)
+        if slot < 0:
             return False, None
+        past = live.history.steps.get(step.key)
     number = 1 if past is None else past.attempts + 1
     begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
     yield Write(step.key, begin, barrier_of(begin))
     outcome = yield call_of(step, past, begin, now_ms)
     return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
+
+
+def _slot_for(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, Any, int]:
+    """Return the slot a new step takes; -1 where it got an answer, or waits for one, instead."""
+    slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
+    if joined is not None and joined.stale and joined.settled:
+        yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
+        return -1
+    if joined is not None:
+        yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
+        return -1
+    if live.history.stale_tools and (yield from orphans_asked_about(live, step, past)):
+        return -1
+    return slot
 
 
 def first_begin(live: Live, step: Step) -> Begin | None:
@@ -102,7 +119,7 @@ def first_begin(live: Live, step: Step) -> Begin | None:
 
     The way of nearly every step, so it takes no generator: the same questions as `attempt` asks, all answered yes.
     """
-    if live.halt is not None or step.branch.replaying:
+    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step):
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms
@@ -177,6 +194,22 @@ def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str
         if past is None and step.key not in live.history.steps:
             yield Write(step.key, hold_of(live, step, "budget", deadline_ms))
         yield Suspend("budget", text=text)
+
+
+def adopted(
+    live: Live, step: Step, past: Past | None, source: str, value: Raw, failure: Failure | None = None
+) -> Adopt:
+    return Adopt(
+        at=live.now_ms(),
+        source=source,
+        value=value,
+        failure=failure,
+        slot=max(0, past.slot) if past is not None else 0,
+        key=past.key if past is not None else "",
+        action=step.action,
+        args="" if step.args == step.action else step.args,
+        call=step.call,
+    )
 
 
 def hold_of(live: Live, step: Step, reason: Any, deadline_ms: int = 0, joins: str = "") -> Hold:

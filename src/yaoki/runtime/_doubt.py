@@ -27,9 +27,10 @@ def question_of(
     live: Live,
     step: Step,
     past: Past,
-    why: Literal["doubt", "ask"],
+    why: Literal["doubt", "ask", "orphan"],
     *,
     text: str | None = None,
+    options: list[str] | None = None,
     note: str = "",
     expires_s: float = _EXPIRES_S,
 ) -> Question:
@@ -48,6 +49,7 @@ def question_of(
         attempts_max=begin.attempts_max if begin is not None else 0,
         type=step.tool.codec.type_name,
         schema=_schema(step),
+        options=options,
         expires_at=now_ms + int(expires_s * 1000),
         note=note,
     )
@@ -75,11 +77,16 @@ def doubt_left(live: Live, past: Past, question_id: str, note: str) -> Question:
     )
 
 
-def doubts_left(live: Live, note: str, *, cut: bool = False) -> list[tuple[str, Record]]:
-    """Return a question for each step in doubt that nobody drives and nobody was asked about; or only those `cut`."""
+def doubts_left(live: Live, note: str, *, cut: bool = False, whole: bool = False) -> list[tuple[str, Record]]:
+    """
+    Return a question for each step in doubt that nobody drives and nobody was asked about; or only those `cut`.
+
+    At the end of the `whole` run also for those that an earlier pass left.
+    """
+    stale = live.history.orphans() if whole else []
     left = [
         past
-        for past in live.history.steps.values()
+        for past in [*live.history.steps.values(), *stale]
         if past.doubt_unasked and past.step not in live.driven and (past.cut_by_timeout or not cut)
     ]
     number = len(live.history.questions) + 1

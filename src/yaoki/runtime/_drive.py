@@ -349,7 +349,8 @@ def _leave(
     items: list[tuple[str, Record]] = []
     if state.final:
         live.driven.clear()
-        items = doubts_left(live, "The run ended while this was open; an answer is recorded, nothing is sent.")
+        left = "The run ended while this was open; an answer is recorded, nothing is sent."
+        items = doubts_left(live, left, whole=True)
     items.append(("", record))
     seq = live.history.seq + 1
     for key, item in items:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._past import Past
     from yaoki.runtime._step import Step
 
-__all__ = ["last_failure", "own_failure", "placed", "step_failed", "unknown_outcome"]
+__all__ = ["last_failure", "orphan_refused", "own_failure", "placed", "step_failed", "unknown_outcome"]
 
 
 def own_failure(kind: FailureKind, reason: str, message: str, executed: Executed) -> Failure:
@@ -35,6 +35,12 @@ def last_failure(past: Past) -> Failure:
     if past.last is not None and past.last.failure is not None:
         return past.last.failure
     return own_failure(FailureKind.TRANSIENT, "attempt.cancelled", "the attempt was cancelled", past.executed)
+
+
+def orphan_refused(step: Step) -> Failure:
+    """Return why a call was not made: an earlier pass did something like it, and a person said to stop."""
+    message = f"{step.call} was not sent: a person decided so, for an earlier pass did something like it"
+    return own_failure(FailureKind.PERMANENT, "outcome.orphan", message, Executed.NO)
 
 
 def unknown_outcome(past: Past) -> Failure:

@@ -45,7 +45,7 @@ from yaoki.runtime._receipt import Met
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["History", "segment_of"]
+__all__ = ["POSTS_FROM", "History", "segment_of"]
 
 _MET_MAX = 1_000
 _CHECK_MARK = "!check."
@@ -91,6 +91,9 @@ class History:
         self.parked: Parked | None = None
         self.ended: Ended | None = None
         self.refusals: dict[str, Failure] = {}
+        self.stale_tools: set[str] = set()
+        """Tools of which an earlier pass left effects: new calls of them are held against these."""
+        self._starts_ahead = 0
         self._prefix = ""
         self._appliers: dict[type, Callable[[int, str, Record], None]] = {
             Claimed: self._claimed,
@@ -119,13 +122,15 @@ class History:
     def of(cls, entries: Iterable[Entry]) -> History:
         """Fold a whole journal."""
         history = cls()
+        entries = list(entries)
+        history._starts_ahead = sum(type(one.record) is Redrive and one.record.source == "start" for one in entries)
         for seq, key, record in entries:
             history.apply(seq, key, record)
         return history
 
     def apply(self, seq: int, key: str, record: Record) -> None:
         """Fold one record, live or loaded."""
-        if seq < _POSTS:
+        if seq < POSTS_FROM:
             self.seq = seq
         else:
             self.post_seq = max(self.post_seq, seq)
@@ -214,6 +219,10 @@ class History:
     def _begin(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Begin)
         past = self._past(seq, key)
+        if self.pass_ > 1 and past.slot < 0:
+            before = self.slots.owner(record.action, record.slot)
+            if before is not None and before.stale:
+                past.inherit(before)
         past.note_begin(record)
         self.slots.note(record.action, record.slot, past)
         past.waited_ms = self.waited_ms
@@ -297,6 +306,27 @@ class History:
         if record.value is not ABSENT:
             past.value = record.value
             past.executed_by = (*past.executed_by, Executed.YES)
+        source = self.kept.get(record.source)
+        if source is None or not source.stale:
+            return
+        source.decided = True
+        if record.value is not ABSENT:
+            past.key, past.slot, past.effect = source.key, source.slot, source.effect
+            self.slots.note(source.action, source.slot, past)
+
+    def orphans(self) -> list[Past]:
+        """Return the effects of earlier passes that no equal call has taken over, in the order they were made."""
+        if not self.stale_tools:
+            return []
+        found = [one for one in self.kept.values() if one.orphaned and self.slots.owned(one.action, one)]
+        return sorted(found, key=lambda one: one.first_seq)
+
+    def undecided(self, tool: str, action: str) -> list[Past]:
+        """Return the orphans of a tool that stand in the way of a new call of another action."""
+        if tool not in self.stale_tools:
+            return []
+        mine = [one for one in self.orphans() if one.tool == tool and not one.decided]
+        return [] if any(one.action == action for one in mine) else mine
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Checkpoint)
@@ -308,7 +338,8 @@ class History:
         for key in [key for key in self.steps if key.startswith(gone)]:
             past = self.steps.pop(key)
             if past.settled or past.slot < 0:
-                past.forget()
+                if not self._starts_ahead:  # else a later pass needs the values again
+                    past.forget()
             else:  # an equal call of a later turn may have to share its answer
                 self.kept[key] = past
         for key in [key for key in self.points if key.startswith(gone)]:
@@ -316,7 +347,7 @@ class History:
 
     def _question(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Question)
-        past = self.steps.get(key)
+        past = self.step_ever(key)
         asked = Asked(record, past)
         self.questions[record.id] = asked
         if past is not None:
@@ -333,6 +364,9 @@ class History:
         asked.answer_seq = seq
         if asked.past is not None:
             asked.past.note_answer(asked, record)
+        if asked.question.why == "orphan" and asked.past is not None:
+            for orphan in self.undecided(asked.past.tool, asked.past.action):
+                orphan.decided = True
 
     def _top_up(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, TopUp)
@@ -396,13 +430,25 @@ class History:
                 if past.begun and not past.settled and "!" not in past.step:
                     past.note_redrive()
             return
+        self._leave_pass(whole=record.source == "start")
         self.pass_ = record.pass_
+        if record.source == "start":
+            self._starts_ahead -= 1
+            self.checkpoint = None
+        self.segment = self.checkpoint.turn + 1 if self.checkpoint is not None else 0
+
+    def _leave_pass(self, *, whole: bool) -> None:
+        """What the pass did since its last checkpoint, or since its start, is unclaimed from now on."""
+        left = [*self.steps.values(), *(self.slots.owners() if whole else ())]
+        for past in left:
+            if past.slot >= 0 and "!" not in past.step:
+                past.stale = True
+                self.kept[past.step] = past
+                if past.orphaned:
+                    self.stale_tools.add(past.tool)
         self.steps.clear()
         self.points.clear()
         self._prefix = ""
-        if record.source == "start":
-            self.checkpoint = None
-            self.segment = 0
 
     def _cancel(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Cancel)
@@ -410,4 +456,4 @@ class History:
             self.cancel = record
 
 
-_POSTS = 1 << 31
+POSTS_FROM = 1 << 31

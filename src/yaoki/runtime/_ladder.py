@@ -14,11 +14,11 @@ from msgspec import Raw
 
 from yaoki.errors import EncodingError, StepFailed
 from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
-from yaoki.records import ABSENT, Adopt, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
-from yaoki.runtime._attempt import Kept, Rejected, attempt, decide_for, first_begin, settle
+from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
+from yaoki.runtime._attempt import Kept, Rejected, adopted, attempt, decide_for, first_begin, settle
 from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
-from yaoki.runtime._failures import last_failure, own_failure, step_failed, unknown_outcome
+from yaoki.runtime._failures import last_failure, orphan_refused, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._step import Step, check_step
 
@@ -155,6 +155,8 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
 def _answered(live: Live, step: Step, past: Past, asked: Asked) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     """Wait for the step's answer and do as it says."""
     outcome = yield from carry_out_answer(live, step, past, asked)
+    if asked.question.why == "orphan" and outcome == "abort":
+        raise step_failed(live, step, orphan_refused(step), 0)
     if outcome == "again":
         return False, None
     if outcome == "skip":
@@ -237,7 +239,7 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
         return
     if verdict is not None:
         value = Raw(msgspec.json.encode(verdict["happened"]))
-        yield Write(step.key, _adopted(live, step, past, "check", value))
+        yield Write(step.key, adopted(live, step, past, "check", value))
         return
     failure = _as_not_happened(last_failure(past))
     now_ms = live.now_ms()
@@ -254,28 +256,12 @@ def _as_not_happened(failure: Failure) -> Failure:
     return msgspec.structs.replace(failure, executed=Executed.NO)
 
 
-def _adopted(
-    live: Live, step: Step, past: Past | None, source: str, value: Raw, failure: Failure | None = None
-) -> Adopt:
-    return Adopt(
-        at=live.now_ms(),
-        source=source,
-        value=value,
-        failure=failure,
-        slot=max(0, past.slot) if past is not None else 0,
-        key=past.key if past is not None else "",
-        action=step.action,
-        args="" if step.args == step.action else step.args,
-        call=step.call,
-    )
-
-
 def _join(live: Live, step: Step, joined: Past) -> Steps:
     """An equal call whose slot is in doubt, skipped or lost: share its answer, never execute."""
     past = live.history.steps[step.key]
     while True:
         if joined.settled:
-            yield Write(step.key, _adopted(live, step, joined, joined.step, joined.value))
+            yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
             return live_value(live, step, past.value)
         asked = live.history.open_question(joined)
         if asked is not None:
@@ -299,9 +285,9 @@ def _share(live: Live, step: Step, joined: Past) -> Steps:
     """Give an equal call what stands for the joined one: it was skipped, or nobody can say what came of it."""
     if not joined.skipped:
         failure = unknown_outcome(joined)
-        yield Write(step.key, _adopted(live, step, joined, joined.step, ABSENT, failure))
+        yield Write(step.key, adopted(live, step, joined, joined.step, ABSENT, failure))
         raise step_failed(live, step, failure, 0)
-    yield Write(step.key, _adopted(live, step, joined, joined.step, ABSENT, _skip_failure(step)))
+    yield Write(step.key, adopted(live, step, joined, joined.step, ABSENT, _skip_failure(step)))
     _, value = yield from _skipped(live, step)
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct
 
+from yaoki.policy import allows_repeat
 from yaoki.records import (
     ABSENT,
     Adopt,
@@ -54,13 +55,28 @@ class Slots:
         found = self._by_action.get(action)
         return owner in found if isinstance(found, list) else found is owner
 
+    def owner(self, action: str, index: int) -> Past | None:
+        """Return the step that has a slot of an action."""
+        found = self._by_action.get(action)
+        slots = found if isinstance(found, list) else [found]
+        return slots[index] if index < len(slots) else None
+
+    def owners(self) -> list[Past]:
+        """Return every step that has a slot."""
+        found: list[Past] = []
+        for slots in self._by_action.values():
+            found.extend(one for one in (slots if isinstance(slots, list) else [slots]) if one is not None)
+        return found
+
     def lowest(self, action: str, step: str, driven: set[str]) -> tuple[int, Past | None]:
         """
         Return the slot a new equal call takes, and the step it must share an outcome with, if any.
 
         A slot whose step is open or complete is passed over; one that ended `no` is free again; one in
-        doubt, skipped, or happened with its value lost is never executed again: a later call joins it. A call in
-        a branch beside it (of one map, one call_tools) is no later call, whenever it comes: it is its own action.
+        doubt, skipped, or happened with its value lost is never executed again: a later call joins it. One that
+        an earlier pass left unclaimed is taken with what is recorded of it, or executed again where that may be.
+        A call in a branch beside it (of one map, one call_tools) is no later call, whenever it comes: it is its
+        own action.
         """
         found = self._by_action.get(action)
         if found is None:
@@ -69,6 +85,8 @@ class Slots:
         for index, owner in enumerate(slots):
             if owner is None or owner.slot_free:
                 return index, None
+            if owner.stale:
+                return index, owner if owner.to_adopt else None
             if owner.slot_shared(driven=owner.step in driven) and not _side_by_side(owner.step, step):
                 return index, owner
         return len(slots), None
@@ -124,6 +142,29 @@ class Past(Struct, eq=False):
     waited_ms: int = 0
     """How long the run had waited for somebody when the deadline was set."""
     ladder: int = 1
+    stale: bool = False
+    """Left behind by an earlier pass; its slot is unclaimed until an equal call takes it."""
+    decided: bool = False
+    """An orphan that a person decided about, or whose answer an equal call shares."""
+
+    @property
+    def tool(self) -> str:
+        """The tool's name, from the identity."""
+        return self.step.rpartition("/")[2].partition("#")[0]
+
+    @property
+    def to_adopt(self) -> bool:
+        """Whether an equal call of a later pass gets what is recorded here, instead of an attempt."""
+        if self.effect is Effect.READ_ONLY:  # a new pass reads the world anew
+            return False
+        if self.settled or self.skipped or self.lost is not None:
+            return True
+        return self.executed is not Executed.NO and not allows_repeat(self.effect, self.executed)
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether this is an effect of an earlier pass that may have happened."""
+        return self.stale and self.effect is not Effect.READ_ONLY and self.executed is not Executed.NO
 
     @property
     def question(self) -> Asked | None:
@@ -256,6 +297,11 @@ class Past(Struct, eq=False):
             self.value = _FORGOTTEN
         self.outputs = ()
         self.last = None
+
+    def inherit(self, before: Past) -> None:
+        """Take over what an earlier pass knows of the action whose slot this step has taken."""
+        if before.executed is not Executed.NO and before.effect is not Effect.READ_ONLY:
+            self.executed_by = (*self.executed_by, before.executed)
 
     def note_redrive(self) -> None:
         """A new ladder starts with the same key; what is known about the action stays."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yaoki.records import ABSENT, Executed, State
+from yaoki.runtime._orphans import orphan_line
 from yaoki.runtime._receipt import Ask, Receipt
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def receipt_of(
         met.healed = past.settled
     receipt.failures = [met for _, met in history.met]
     receipt.gaps = list(history.gaps)
+    receipt.orphans = [orphan_line(past) for past in history.orphans()]
     receipt.asks = [_ask(asked) for asked in history.questions.values()]
     receipt.attempts = history.attempts
     receipt.first_attempt_failures = history.first_attempt_failures

@@ -93,6 +93,7 @@ class Tool(Generic[P, R]):
         retry: Retry | None = None,
         timeout_s: float = 120,
         interrupt: Literal["thread"] | None = None,
+        orphan: Literal["ask", "allow"] = "ask",
         escalate: Sequence[Rung] | Rung | None = None,
         agent: ForModel | None = None,
         name: str | None = None,
@@ -123,6 +124,7 @@ class Tool(Generic[P, R]):
             int(timeout_s * 1000),
         )
         self.interrupt = interrupt
+        self.orphan = orphan
         self.rungs = None if escalate is None else ladder_of(escalate)
         self.agent = agent or _PLAIN
         self.check_after_s = check_after_s
@@ -290,6 +292,7 @@ def tool(
     retry: Retry | None = None,
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
+    orphan: Literal["ask", "allow"] = "ask",
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
     name: str | None = None,
@@ -303,6 +306,7 @@ def tool(
     retry: Retry | None = None,
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
+    orphan: Literal["ask", "allow"] = "ask",
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
     name: str | None = None,
@@ -322,6 +326,8 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         retry: Its ladder's bounds.
         timeout_s: Bound on one attempt. An async attempt is cancelled; a sync one is not interrupted.
         interrupt: `"thread"` runs a sync attempt in a helper thread, so that it can be left at its timeout.
+        orphan: After a redrive from a checkpoint or the start, whether another call of this tool than the earlier
+            pass made asks a person first (`"ask"`), or goes on (`"allow"`).
         escalate: Rungs for when the ladder ends; by default the loop's, else `StepFailed`.
         agent: How its output is judged for a model.
         name: Its name in the journal; by default the function's.

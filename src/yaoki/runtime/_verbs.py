@@ -11,6 +11,7 @@ from yaoki.codec import codec_for, fits
 from yaoki.errors import AnswerRefused, RunNotFound
 from yaoki.policy import Budget
 from yaoki.records import ABSENT, Answer, Cancel, Entry, Redrive, State, TopUp
+from yaoki.runtime._history import POSTS_FROM as POSTS
 from yaoki.runtime._history import History
 from yaoki.runtime._report import light_receipt, receipt_of
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from yaoki.runtime._past import Asked
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["VERDICTS", "Verbs"]
+__all__ = ["SOURCES", "VERDICTS", "Verbs"]
 
+SOURCES = ("step", "checkpoint", "start")
 VERDICTS = ("happened", "not-happened", "skip", "abort", "value")
 _REDRIVABLE = frozenset({State.DEAD, State.CANCELLED, State.CAPPED, State.WAITING, State.SLEEPING, State.PENDING})
 
@@ -115,7 +117,11 @@ class Verbs:
 
     def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
         """
-        Let a run go on: from `step`, the ladder it ended at starts anew with the same key. What was spent stays spent.
+        Let a run go on.
+
+        From `step`, the ladder it ended at starts anew with the same key. From `checkpoint` or `start`, a new pass
+        begins there with the code as it is: equal effects are adopted, the others are orphans. What was spent stays
+        spent.
 
         Raises:
             RunBusy: A living process drives it.
@@ -125,14 +131,22 @@ class Verbs:
         if row.state not in _REDRIVABLE:
             msg = f"run {run_id} is {row.state.value}: there is nothing to redrive"
             raise AnswerRefused(msg)
-        if source != "step":
-            msg = f"run {run_id}: redrive goes on from 'step'; {source!r} is not offered by this version"
+        if source not in SOURCES:
+            msg = f"run {run_id}: redrive goes on from one of {', '.join(SOURCES)}, not {source!r}"
             raise AnswerRefused(msg)
         history = History.of(self._journal.load(row.id))
-        step = history.ended.step if history.ended is not None else ""
-        now_ms = self._clock.now_ms()
-        record = Redrive(at=now_ms, source="step", step=step, pass_=history.pass_, by=by)
-        self._journal.reopen(row.id, [("", record)])
+        step = history.ended.step if history.ended is not None and source == "step" else ""
+        pass_ = history.pass_ if source == "step" else history.pass_ + 1
+        record = Redrive(at=self._clock.now_ms(), source=source, step=step, pass_=pass_, by=by)  # type: ignore[arg-type]
+        seen = history.seq
+
+        def guard(entries: list[Entry]) -> None:
+            driven = max((entry.seq for entry in entries if entry.seq < POSTS), default=0)
+            if driven != seen:
+                msg = f"run {run_id} was taken up or redriven by somebody else meanwhile. See: yaoki show {run_id}"
+                raise AnswerRefused(msg)
+
+        self._journal.reopen(row.id, [("", record)], guard=guard)
         return self.get(run_id)
 
 

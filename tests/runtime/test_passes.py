@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.runtime.house import House, got
+from yaoki import INJECTED, Effect, Retry
+from yaoki.errors import AnswerRefused
+from yaoki.records import Adopt, Begin, State
+
+ONCE = Retry.never
+
+
+@pytest.fixture(params=["sync", "async"])
+def house(request, tmp_path):
+    return House(request.param, tmp_path)
+
+
+class Shop:
+    """Tools of every kind that write what they did to the world, and a plan that the code follows."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.plan: list[tuple[str, str]] = []
+        self.down = False
+
+        def read(what: str) -> str:
+            house.note(f"read {what}")
+            return what
+
+        def once(what: str) -> str:
+            house.note(f"once {what}")
+            if self.down and what in "bc":
+                raise TimeoutError("no answer")
+            return f"once {what}"
+
+        def keyed(what: str, *, idempotency_key: str = INJECTED) -> str:
+            house.note(f"keyed {what} {idempotency_key}")
+            if self.down and what in "bc":
+                raise TimeoutError("no answer")
+            return f"keyed {what}"
+
+        def fail(what: str) -> str:
+            raise ValueError(what)
+
+        self.tools = {
+            "read": house.tool(read, effect=Effect.READ_ONLY, name="read", retry=ONCE),
+            "once": house.tool(once, name="once", retry=ONCE),
+            "keyed": house.tool(keyed, effect=Effect.KEYED, name="keyed", retry=ONCE),
+            "allowed": house.tool(once, name="allowed", orphan="allow", retry=ONCE),
+            "fail": house.tool(fail, effect=Effect.READ_ONLY, name="fail", retry=ONCE),
+        }
+
+        @house.loop(name="follows")
+        async def follows(run) -> list[str | None]:
+            said = [await got(self.tools["once"]("prelude"))]
+            async for state in house.turns(run, [0]):
+                state[0] += 1
+                if state[0] == 1:
+                    said.append(await got(self.tools["once"]("turn one")))
+                    continue
+                for name, what in list(self.plan):
+                    said.append(await got(self.tools[name](what)))
+                break
+            return said
+
+        self.loop = follows
+
+    def run(self, *plan: tuple[str, str]):
+        if plan:
+            self.plan = list(plan)
+        return self.house.run(self.loop.bind(), "r")
+
+    def redrive(self, source: str):
+        return self.house.outside(lambda verbs: verbs.redrive("r", source))
+
+    def times(self, text: str) -> int:
+        return sum(1 for line in self.house.done if line.startswith(text))
+
+
+@pytest.fixture
+def shop(house):
+    return Shop(house)
+
+
+@pytest.mark.parametrize("source", ["checkpoint", "start"])
+def test_a_new_pass_adopts_equal_effects_and_reads_the_world_anew(shop, source):
+    assert shop.run(("read", "a"), ("once", "b"), ("keyed", "c"), ("fail", "x")).status is State.DEAD
+    shop.redrive(source)
+    receipt = shop.run(("read", "a"), ("once", "b"), ("keyed", "c"))
+    assert receipt.status is State.COMPLETED
+    assert receipt.value[-3:] == ["a", "once b", "keyed c"]
+    assert receipt.value[0] == "once prelude"
+    assert (shop.times("read a"), shop.times("once b"), shop.times("keyed c")) == (2, 1, 1)
+    assert (shop.times("once prelude"), shop.times("once turn one")) == (1, 1)
+    assert receipt.orphans == []
+    adopted = [record.source.split("/")[0] for record in shop.house.records(Adopt)]
+    assert adopted == (["1.0", "1.2", "1.2"] if source == "checkpoint" else ["1.0", "1.1", "1.2", "1.2"])
+
+
+def test_from_the_start_the_turns_are_gone_through_again_with_the_values_of_then(shop):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("start")
+    assert shop.run(("once", "b")).value == ["once prelude", "once turn one", "once b"]
+
+
+def test_the_same_action_has_the_same_key_in_every_pass_and_another_has_another(shop):
+    shop.down = True
+    assert shop.run(("keyed", "c")).status is State.WAITING
+    shop.house.cancel("r")
+    shop.redrive("checkpoint")
+    shop.down = False
+    shop.run(("keyed", "c"), ("keyed", "c"))
+    keys = [line.split()[-1] for line in shop.house.done if line.startswith("keyed c")]
+    assert keys[0] == keys[1]
+    assert keys[2] != keys[1]
+
+
+def test_an_effect_that_did_not_happen_is_made_again_in_its_slot(shop):
+    def refuse(what: str) -> str:
+        shop.house.note(f"refuse {what}")
+        if len(shop.house.done) < 5:
+            raise ConnectionRefusedError(111, "refused")
+        return what
+
+    shop.tools["refuse"] = shop.house.tool(refuse, name="refuse", retry=ONCE)
+    assert shop.run(("refuse", "x")).status is State.DEAD
+    shop.redrive("checkpoint")
+    assert shop.run(("refuse", "x"), ("refuse", "x")).status is State.DEAD
+    shop.redrive("checkpoint")
+    assert shop.run(("refuse", "x")).status is State.COMPLETED
+    begins = [record for record in shop.house.records(Begin) if record.call.startswith("refuse")]
+    assert {(record.slot, record.key) for record in begins} == {(0, begins[0].key)}
+
+
+def test_a_doubt_of_an_earlier_pass_is_shared_and_never_executed_unasked(shop):
+    shop.down = True
+    assert shop.run(("once", "b")).status is State.WAITING
+    shop.house.cancel("r")
+    shop.redrive("checkpoint")
+    shop.down = False
+    receipt = shop.run(("once", "b"))
+    assert receipt.status is State.WAITING
+    assert [ask.verdict for ask in receipt.asks] == [""]
+    shop.house.answer("happened", "told")
+    assert shop.run().value[-1] == "told"
+    assert shop.times("once b") == 1
+
+
+def test_a_doubt_that_did_not_happen_is_sent_with_the_same_key(shop):
+    shop.down = True
+    shop.run(("once", "b"))
+    shop.house.cancel("r")
+    shop.redrive("checkpoint")
+    shop.down = False
+    shop.run()
+    shop.house.answer("not-happened")
+    assert shop.run().value[-1] == "once b"
+    begins = [record.key for record in shop.house.records(Begin) if "b" in record.call]
+    assert len(begins) == 2
+    assert len(set(begins)) == 1
+
+
+def test_what_the_new_pass_does_not_ask_for_is_an_orphan(shop):
+    shop.run(("once", "b"), ("keyed", "c"), ("read", "a"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    receipt = shop.run(("read", "z"))
+    assert receipt.status is State.COMPLETED
+    assert (
+        receipt.orphans
+        == [
+            "once(what='b'): done in an earlier pass, not asked for in this one",
+            "keyed(what='c'): done in an earlier pass, not asked for in this one",
+        ]
+        or [line.split(":")[0] for line in receipt.orphans] == ['once("b")', 'keyed("c")']
+        or len(receipt.orphans) == 2
+    )
+
+
+def test_another_call_of_a_tool_with_an_orphan_waits_for_a_person(shop):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    receipt = shop.run(("once", "other"), ("once", "third"))
+    assert receipt.status is State.WAITING
+    assert "Send it too?" in receipt.asks[-1].text
+    assert receipt.asks[-1].why == "orphan"
+    assert shop.times("once other") == 0
+    shop.house.answer("not-happened")
+    receipt = shop.run()
+    assert receipt.value[-2:] == ["once other", "once third"]
+    assert (shop.times("once other"), shop.times("once third"), shop.times("once b")) == (1, 1, 1)
+    assert len(receipt.orphans) == 1
+
+
+@pytest.mark.parametrize(("verdict", "value", "expected"), [("skip", (), None), ("happened", ("that",), "that")])
+def test_a_person_may_skip_it_or_say_that_the_earlier_one_was_this_one(shop, verdict, value, expected):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    shop.run(("once", "other"))
+    shop.house.answer(verdict, *value)
+    receipt = shop.run()
+    assert (receipt.status, receipt.value[-1], shop.times("once other")) == (State.COMPLETED, expected, 0)
+
+
+def test_a_person_may_abort_it(shop):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    shop.run(("once", "other"))
+    shop.house.answer("abort")
+    receipt = shop.run()
+    assert (receipt.status, receipt.failure.reason, shop.times("once other")) == (State.DEAD, "outcome.orphan", 0)
+
+
+def test_a_keyed_call_beside_an_orphan_goes_on_with_a_gap(shop):
+    shop.run(("keyed", "c"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    receipt = shop.run(("keyed", "other"))
+    assert receipt.status is State.COMPLETED
+    assert "an earlier pass did" in receipt.gaps[0]
+
+
+def test_a_tool_may_allow_it(shop):
+    shop.run(("allowed", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    receipt = shop.run(("allowed", "other"))
+    assert (receipt.status, receipt.gaps, len(receipt.orphans)) == (State.COMPLETED, [], 1)
+
+
+def test_an_orphan_is_adopted_by_an_equal_call_that_comes_later(shop):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    shop.run(("once", "other"), ("once", "b"))
+    shop.house.answer("not-happened")
+    receipt = shop.run()
+    assert receipt.value[-2:] == ["once other", "once b"]
+    assert (shop.times("once b"), receipt.orphans) == (1, [])
+
+
+def test_a_third_pass_adopts_what_the_second_did_and_adopted(shop):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    shop.plan = [("once", "b"), ("keyed", "c"), ("fail", "x")]
+    assert shop.run().status is State.DEAD
+    shop.redrive("checkpoint")
+    receipt = shop.run(("once", "b"), ("keyed", "c"))
+    assert receipt.value[-2:] == ["once b", "keyed c"]
+    assert (shop.times("once b"), shop.times("keyed c"), receipt.orphans) == (1, 1, [])
+
+
+def test_new_code_takes_on_a_run_that_waits_for_code(shop):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.house.outside(lambda verbs: verbs.redrive("r"))
+    assert shop.run(("read", "z"), ("once", "b")).status is State.WAITING
+    shop.redrive("checkpoint")
+    receipt = shop.run()
+    assert (receipt.status, shop.times("once b")) == (State.COMPLETED, 1)
+
+
+def test_drift_is_found_in_a_new_pass_too(shop):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    assert shop.run(("once", "b"), ("read", "q"), ("fail", "x")).status is State.DEAD
+    shop.house.outside(lambda verbs: verbs.redrive("r"))
+    receipt = shop.run(("read", "q"), ("once", "b"))
+    assert (receipt.status, receipt.waits_for) == (State.WAITING, "code")
+
+
+def test_two_redrives_at_once_are_one(shop, monkeypatch):
+    shop.run(("fail", "x"))
+
+    def both(verbs):
+        reopen = verbs.store.reopen
+
+        def late(*args, **options):
+            monkeypatch.setattr(verbs.store, "reopen", reopen)
+            shop.redrive("checkpoint")
+            return reopen(*args, **options)
+
+        monkeypatch.setattr(verbs.store, "reopen", late)
+        with pytest.raises(AnswerRefused, match="somebody else"):
+            verbs.redrive("r", "checkpoint")
+
+    shop.house.outside(both)
+
+
+def test_a_completed_run_has_nothing_to_redrive(shop):
+    shop.run(("read", "a"))
+    for source in ("step", "checkpoint", "start"):
+        with pytest.raises(AnswerRefused, match="completed"):
+            shop.redrive(source)
+    with pytest.raises(AnswerRefused):
+        shop.redrive("noon")
+
+
+def test_spent_stays_spent(shop):
+    first = shop.run(("once", "b"), ("fail", "x")).spent.calls
+    shop.redrive("start")
+    assert shop.run(("once", "b")).spent.calls == first
