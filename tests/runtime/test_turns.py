@@ -11,6 +11,7 @@ import pytest
 from tests.runtime.house import House, got
 from yaoki import Budget, Effect, StepFailed
 from yaoki.records import Checkpoint, State
+from yaoki.runtime._history import History
 
 READ = Effect.READ_ONLY
 
@@ -32,7 +33,13 @@ def step_of(house: House):
 
 
 def saved(house: House) -> list[tuple[int, Any]]:
-    return [(c.turn, msgspec.json.decode(c.state)) for c in house.records(Checkpoint)]
+    """Return the states as a resume would find them, after each checkpoint."""
+    history, found = History(), []
+    for seq, key, record in house.journal():
+        history.apply(seq, key, record)
+        if isinstance(record, Checkpoint):
+            found.append((record.turn, msgspec.json.decode(history.state)))
+    return found
 
 
 # --- what is saved

@@ -269,8 +269,9 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
 def _end(live: Live, halt: Halt) -> None:
     state = State(halt.to)
     value: Raw = ABSENT
-    if halt.to == "capped" and live.history.checkpoint is not None:
-        value = live.history.checkpoint.state
+    saved = live.history.state if halt.to == "capped" else None
+    if saved is not None:
+        value = Raw(saved)
     record = Ended(
         at=live.now_ms(),
         state=halt.to,  # type: ignore[arg-type]  # the four final ones, by the caller

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from yaoki.errors import StoreCorrupt
 from yaoki.records import (
     ABSENT,
@@ -41,6 +43,7 @@ from yaoki.records import (
 )
 from yaoki.runtime._past import Asked, Past, Slots
 from yaoki.runtime._receipt import Met
+from yaoki.runtime._states import Restored, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,6 +73,7 @@ class History:
         self.last_step = ""
         self.slots = Slots()
         self.checkpoint: Checkpoint | None = None
+        self._saved: Restored | None = None
         self.questions: dict[str, Asked] = {}
         self.top_ups: list[TopUp] = []
         self.signals: list[Signal] = []
@@ -148,6 +152,25 @@ class History:
         waiting = self.parked.at if self.parked is not None and self.parked.state == "waiting" else 0
         waited_ms = self.waited_ms + (max(0, now_ms - waiting) if waiting else 0)
         return max(0, now_ms - self.started_ms - waited_ms) / 1000
+
+    @property
+    def state(self) -> bytes | None:
+        """
+        The state as it was last saved, whole; None before the first checkpoint.
+
+        Raises:
+            StoreCorrupt: What was put together from its parts is not what was saved.
+        """
+        if self._saved is None or self.checkpoint is None:
+            return None
+        state = bytes(self._saved)
+        if self.checkpoint.prefix and digest(state) != self.checkpoint.prefix:
+            raise _unlike(self.checkpoint.turn)
+        return state
+
+    def results(self) -> list[tuple[int, bytes]]:
+        """Return the results a saved state may refer to, with the seq of their record."""
+        return [(past.value_seq, bytes(past.value)) for past in self.steps.values() if past.value_seq >= 0]
 
     def step_ever(self, key: str) -> Past | None:
         """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
@@ -234,7 +257,7 @@ class History:
         if record.reserved:
             self._use(record.reserved, 1)
 
-    def _settle(self, _seq: int, key: str, record: Record) -> None:
+    def _settle(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Settle)
         past = self.steps.get(key)
         if past is None:
@@ -244,6 +267,8 @@ class History:
             self._use(past.begin.reserved, -1)
         again = not past.open
         past.note_settle(record)
+        if record.value is not ABSENT:
+            past.value_seq = seq
         if record.used:
             self._use(record.used, 1)
         failure = record.failure
@@ -305,6 +330,7 @@ class History:
         past.call = past.call or record.call
         if record.value is not ABSENT:
             past.value = record.value
+            past.value_seq = seq
             past.executed_by = (*past.executed_by, Executed.YES)
         source = self.kept.get(record.source)
         if source is None or not source.stale:
@@ -330,6 +356,7 @@ class History:
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Checkpoint)
+        self._save(record)
         self.checkpoint = record
         self.segment = record.turn + 1
         self.spent.turns = max(self.spent.turns, record.turn)
@@ -344,6 +371,18 @@ class History:
                 self.kept[key] = past
         for key in [key for key in self.points if key.startswith(gone)]:
             del self.points[key]
+
+    def _save(self, record: Checkpoint) -> None:
+        if record.form == "base":
+            self._saved = Restored(bytes(record.state))
+            return
+        results = dict(self.results())
+        try:
+            if self._saved is None:
+                raise _unlike(record.turn)
+            self._saved.apply(bytes(record.state), results.get)
+        except (LookupError, msgspec.DecodeError) as error:
+            raise _unlike(record.turn) from error
 
     def _question(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Question)
@@ -435,6 +474,7 @@ class History:
         if record.source == "start":
             self._starts_ahead -= 1
             self.checkpoint = None
+            self._saved = None
         self.segment = self.checkpoint.turn + 1 if self.checkpoint is not None else 0
 
     def _leave_pass(self, *, whole: bool) -> None:
@@ -454,6 +494,11 @@ class History:
         assert isinstance(record, Cancel)
         if record.at > self.redriven_ms:
             self.cancel = record
+
+
+def _unlike(turn: int) -> StoreCorrupt:
+    msg = f"the state saved at the end of turn {turn} cannot be put together. Restore a backup; see: yaoki doctor"
+    return StoreCorrupt(msg)
 
 
 POSTS_FROM = 1 << 31

@@ -128,6 +128,8 @@ class Past(Struct, eq=False):
     executed_by: tuple[Executed, ...] = ()
     cleared: int = 0
     value: Raw = ABSENT
+    value_seq: int = -1
+    """The driver's record that holds the value; none for an answer, which may be read after what it led to."""
     lost: Failure | None = None
     skipped: bool = False
     closed: bool = False

@@ -7,12 +7,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
+import msgspec
 from msgspec import Struct
 
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import DeclarationError, EncodingError
 from yaoki.policy import Retry, Rung, ladder_of
-from yaoki.records import Effect
+from yaoki.records import Begin, Effect
 from yaoki.runtime import _context
 from yaoki.runtime._alone import call_alone, recover_sync
 from yaoki.runtime._signature import Parameters, hints_of
@@ -74,6 +75,15 @@ EffectLike: TypeAlias = Effect | Callable[..., Effect]
 ScopeLike: TypeAlias = str | Callable[..., str]
 
 
+_BEGIN_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Begin) if type(field.default) is int}
+
+
+def _as_default(name: str, value: int) -> int:
+    """Return the very object that is the default of a begin's field, if it equals: by that it is left out on disk."""
+    default: int = _BEGIN_DEFAULTS[name]
+    return default if default == value else value
+
+
 class Tool(Generic[P, R]):
     """
     A function with a written policy. Call it to use it: inside a run it is a step, outside one its policy alone.
@@ -118,9 +128,9 @@ class Tool(Generic[P, R]):
         self.deadline_ms = int(self.retry.deadline_s * 1000)
         self.recorded = (
             self.retry.attempts_max,
-            int(self.retry.base_s * 1000),
-            int(self.retry.cap_s * 1000),
-            int(check_after_s * 1000),
+            _as_default("base_ms", int(self.retry.base_s * 1000)),
+            _as_default("cap_ms", int(self.retry.cap_s * 1000)),
+            _as_default("check_after_ms", int(check_after_s * 1000)),
             int(timeout_s * 1000),
         )
         self.interrupt = interrupt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from msgspec import Raw
 
@@ -14,6 +14,7 @@ from yaoki.records import Checkpoint
 from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._live import Halt
+from yaoki.runtime._states import delta_of, digest, references_to
 from yaoki.runtime._sync import commit_inline, cut_branch
 
 if TYPE_CHECKING:
@@ -50,9 +51,11 @@ class TurnsCore(Generic[S]):
         self._state: S | None = None
         self._turn = 0
         checkpoint = live.history.checkpoint
-        data = bytes(checkpoint.state) if checkpoint is not None else self._encode(default)
+        saved = live.history.state
+        self._saved = saved or b""
+        """The state as it is in the journal; what comes next is stored as what it has more."""
         self._done = checkpoint.turn if checkpoint is not None else 0
-        self._next: S = self._decode(data)
+        self._next: S = self._decode(self._encode(default) if saved is None else saved)
 
     def begin(self) -> S | None:
         """Start the next turn, or return None when none is left in the budget."""
@@ -101,11 +104,22 @@ class TurnsCore(Generic[S]):
             msg = f"run {live.name}: the state's type changed to {type(state).__name__}"
             raise StateError(msg)
         data = self._encode(state)
-        decoded = self._decode(data)  # what would not come back is not saved
-        following: Any = decoded if self._restart else state
-        self._next = following
+        self._decode(data)  # what would not come back is not saved
+        self._next = state
         self._done = self._turn
-        return Checkpoint(at=live.now_ms(), turn=self._turn, state=Raw(data))
+        return self._record(data)
+
+    def _record(self, data: bytes) -> Checkpoint:
+        """Return what is to be stored of a state: what it has more than the one before, if that is less."""
+        live = self._live
+        before, self._saved = self._saved, data
+        form: Literal["base", "delta"] = "base"
+        stored = data
+        if before:
+            delta = delta_of(before, data, references_to(live.history.results()))
+            if delta is not None:
+                form, stored = "delta", delta
+        return Checkpoint(at=live.now_ms(), turn=self._turn, form=form, state=Raw(stored), prefix=digest(data))
 
     def look_for_drift(self) -> None:
         """Park the run for code where it left recorded steps out, or was cut by a cancel nobody can repeat."""
@@ -123,6 +137,8 @@ class TurnsCore(Generic[S]):
         """Forget what the checkpoint made history."""
         prefix = self._live.prefix
         self._live.asked = {key for key in self._live.asked if not key.startswith(prefix)}
+        if self._restart:  # a test's: what comes next has been through the journal
+            self._next = self._decode(self._live.history.state or b"")
 
     def count(self) -> int:
         """Return how many references to the state there are, this object's own included."""
