@@ -46,8 +46,8 @@ def test_runs_of_one_status_and_as_json(night, capfd):
     assert [run["run_id"] for run in night.call(capfd, "runs", "--json").json] == [
         "t-doubt",
         "t-dead",
-        "t-capped",
         "t-done",
+        "t-capped",
     ]
     (run,) = night.call(capfd, "runs", "--status", "waiting", "--json").json
     assert run["loop"] == "doubt"

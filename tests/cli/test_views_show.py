@@ -15,8 +15,10 @@ from tests.cli.made import (
     receipt,
     text,
 )
+from tests.cli.test_views_runs import picture
 from yaoki.cli._views_ask import example_of
 from yaoki.cli._views_journal import journal_data, journal_lines
+from yaoki.cli._views_next import Around
 from yaoki.cli._views_runs import runs_lines
 from yaoki.cli._views_show import show_lines
 from yaoki.cli._views_steps import rows
@@ -229,7 +231,7 @@ def test_a_dead_run_says_where_why_what_was_tried_and_what_to_type():
     lines = shown(run)
     assert "Ended at ask_model([…]): http.401  key revoked\n  Give it another key.\nTried:\n" in lines
     assert "  attempt 1  02:30:01  http.401  executed no  gave up\n" in lines
-    assert "Next   yaoki redrive ticket-88" in lines
+    assert "Next, one of:\n  yaoki redrive ticket-88  tries that step again, same key; fix the cause first" in lines
 
 
 def test_a_dead_run_without_a_failure_says_what_ended_it():
@@ -252,9 +254,9 @@ def test_a_running_run_names_its_process():
 
 
 def test_a_run_whose_process_died_says_so_and_how_it_goes_on():
-    lines = shown(receipt("r", State.RUNNING, file="/srv/agents.py"), doubt_entries()[:5], left=True)
+    lines = shown(receipt("r", State.RUNNING, file="/srv/agents.py"), doubt_entries()[:5], around=Around(left=True))
     assert "RUNNING since 02:10:00, but its process (pid 4127) died: nothing drives it" in lines
-    assert "Next   yaoki run /srv/agents.py:refund_agent --run-id r" in lines
+    assert "\n  yaoki run /srv/agents.py:refund_agent --run-id r   this run alone\n" in lines
 
 
 def test_a_sleeping_run_says_until_when_and_why():
@@ -276,8 +278,8 @@ def test_a_run_waiting_for_code_shows_the_difference():
     )
     lines = shown(run)
     assert "WAITING for code since 03:00:00 (5m 8s)" in lines
-    assert "turn 3 asks for another step\n  - charge(5)\n  + refund(5)\nNothing was executed." in lines
-    assert "Next   yaoki run /srv/agents.py:refund_agent --run-id r" in lines
+    assert "turn 3 asks for another step\n  - charge(5)\n  + refund(5)\n\nNothing was executed." in lines
+    assert "  yaoki run /srv/agents.py:refund_agent --run-id r\n" in lines
 
 
 def test_a_run_waiting_for_a_budget_shows_what_is_used_up():
@@ -298,8 +300,8 @@ def test_a_run_waiting_for_a_budget_shows_what_is_used_up():
 
 def test_a_pending_run_says_that_nobody_drives_it():
     lines = text(show_lines(receipt("r", State.PENDING, file="/srv/agents.py"), [], NOW, Commands(cwd="/srv")))
-    assert "PENDING since 02:00:00: no process drives it" in lines
-    assert "Next   yaoki run agents.py:refund_agent --run-id r" in lines
+    assert "PENDING since 02:00:00 · agents.py\n\nNothing drives it, and no worker lives:\n" in lines
+    assert "  yaoki run agents.py:refund_agent --run-id r   this run alone" in lines
 
 
 def test_a_cancelled_run_says_so():
@@ -418,11 +420,11 @@ def test_skip_is_offered_without_a_warning_where_the_step_may_return_none():
 
 def test_a_death_without_a_step_says_to_change_the_loop():
     lines = shown(receipt("r", State.DEAD, failure=DIED))
-    assert "Next   yaoki redrive r\n       no step was at fault: change the loop first, then run it again" in lines
+    assert "  yaoki redrive r  no step was at fault: change the loop first, then run it again" in lines
 
 
 def test_a_file_that_is_gone_is_said_to_be():
-    lines = shown(receipt("r", State.PENDING, file="/srv/old.py"), gone=True)
+    lines = shown(receipt("r", State.PENDING, file="/srv/old.py"), around=Around(gone=True))
     assert "yaoki run FILE:refund_agent --run-id r   old.py is not there any more" in lines
 
 
@@ -475,7 +477,7 @@ def test_no_secret_among_arguments_and_results_is_shown():
         shown(receipt("r", State.WAITING, waits_for="code", text=call, diff=f"- {call}")),
         shown(receipt("r", State.CANCELLED, text=call)),
         text(journal_lines(entries, NOW)),
-        text(runs_lines([doubt(text=f"did {call} happen?")], NOW, COMMANDS)),
+        text(runs_lines(picture([doubt(text=f"did {call} happen?")]), NOW, COMMANDS)),
     ]
     for view in views:
         assert SECRET not in view

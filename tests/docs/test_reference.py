@@ -56,6 +56,19 @@ def test_the_reference_has_every_exit_code() -> None:
     assert listed == {int(code) for code in Exit}
 
 
+def test_the_reference_has_every_verb_and_every_finding_of_the_preflight() -> None:
+    section = REFERENCE.split("## The command")[1].split("## Exit codes")[0]
+    first = [row.split(" | ")[0] for row in section.splitlines() if row.startswith("| `")]
+    verbs, codes = (
+        {word for row in first for word in re.findall(r"`([a-z-]+)[ `]", row)},
+        {code for row in first for code in re.findall(r"`([a-z_]+\.[a-z_]+)`", row)},
+    )
+    assert set(_VERBS) == verbs
+    source = (DOCS.parent / "src/yaoki/runtime/_preflight.py").read_text(encoding="utf-8")
+    assert set(re.findall(r'_(?:note|warn)\("([a-z.]+)"', source)) <= codes
+    assert {"budget.retries", "budget.wall_s"} <= codes
+
+
 def test_the_readme_has_every_verb() -> None:
     assert set(re.findall(r"^\| `yaoki ([\w-]+)", README, re.MULTILINE)) == set(_VERBS)
 

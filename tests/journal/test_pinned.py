@@ -10,7 +10,7 @@ from yaoki import records
 from yaoki.journal import _schema
 
 KINDS = {
-    1: ("Claimed", "at epoch worker pid deaths budget"),
+    1: ("Claimed", "at epoch worker pid mark deaths budget"),
     2: (
         "Begin",
         (

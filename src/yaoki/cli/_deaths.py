@@ -9,16 +9,19 @@ from msgspec import Struct
 
 from yaoki.classify import redact
 from yaoki.cli._exits import CommandError
+from yaoki.cli._meter import Meter
+from yaoki.cli._spans import span_ms
 from yaoki.cli._views_steps import identity
 from yaoki.records import Ended, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from yaoki.cli._meter import Meter
+    from yaoki.cli._options import Session
     from yaoki.journal import Brief, Journal
+    from yaoki.runtime import Runner
 
-__all__ = ["Death", "deaths", "every_run", "known_loop"]
+__all__ = ["Death", "Which", "dead_runs", "deaths", "every_run", "known_loop"]
 
 
 class Death(Struct, frozen=True, kw_only=True):
@@ -48,6 +51,36 @@ def deaths(journal: Journal, meter: Meter, *, loop: str = "", since_ms: int = 0,
         death = _death(journal, row)
         if not reason or _matches(death.reason, reason):
             yield death
+
+
+class Which(Struct, frozen=True, kw_only=True):
+    """The options that choose among the dead, as they were typed."""
+
+    loop: str | None = None
+    reason: str | None = None
+    older_than: str | None = None
+    since: str | None = None
+
+    @property
+    def narrows(self) -> bool:
+        """Whether one was typed."""
+        return any(one is not None for one in (self.loop, self.reason, self.older_than, self.since))
+
+
+def dead_runs(verbs: Runner, here: Session, which: Which) -> list[str]:
+    """
+    Return the ids of the dead runs that were meant, the oldest run first.
+
+    Raises:
+        CommandError: No run of that loop, or no length of time.
+    """
+    now_ms = here.now().now_ms
+    before_ms = now_ms - (span_ms(which.older_than, option="--older-than") if which.older_than is not None else 0)
+    since_ms = now_ms - span_ms(which.since, option="--since") if which.since is not None else 0
+    loop = known_loop(verbs.store, which.loop)
+    with Meter(here) as meter:
+        found = deaths(verbs.store, meter, loop=loop, since_ms=since_ms, reason=which.reason or "")
+        return [death.run_id for death in found if death.at <= before_ms]
 
 
 def every_run(journal: Journal, meter: Meter) -> Iterator[Brief]:

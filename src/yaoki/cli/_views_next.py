@@ -66,17 +66,21 @@ def taken_lines(receipt: Receipt[Any], commands: Commands, around: Around) -> li
     if around.workers:
         live = f"{plural(around.workers, 'worker')} live{'s' if around.workers == 1 else ''}"
         said = f"{live}: one that serves {receipt.loop} takes it within a second. If none does:"
-        return [line(said), line("  ", *again)]
+        return [line(said), *columns([again], indent="  ", gap="   ")]
     rows: list[list[Span]] = [again]
     if receipt.file and not around.gone:
-        rows.append([(commands.verb("worker", commands.dress(receipt.file)), "command"), ("all that can go on", "dim")])
-    return [line("Next   nothing drives it, and no worker lives:"), *columns(rows, indent="  ")]
+        again.append(("this run alone", "dim"))
+        worker = commands.verb("worker", commands.dress(receipt.file))
+        rows.append([(worker, "command"), ("it, and all others that can go on", "dim")])
+    return [line("Nothing drives it, and no worker lives:"), *columns(rows, indent="  ", gap="   ")]
 
 
 def _again(receipt: Receipt[Any], commands: Commands, around: Around) -> list[Span]:
     file = "" if around.gone else receipt.file
-    said = f"{PurePath(receipt.file).name} is not there any more" if around.gone else "this run"
-    return [(commands.run(file, receipt.loop, receipt.run_id), "command"), (f"   {said}", "dim")]
+    again: list[Span] = [(commands.run(file, receipt.loop, receipt.run_id), "command")]
+    if around.gone:
+        again.append((f"{PurePath(receipt.file).name} is not there any more", "dim"))
+    return again
 
 
 def _asleep(receipt: Receipt[Any], commands: Commands, around: Around, now: Now) -> list[Line]:
@@ -95,7 +99,7 @@ def _waiting(receipt: Receipt[Any], commands: Commands, around: Around, *, asked
         redrive = commands.verb("redrive", receipt.run_id, "--from", where)
         return [
             line("Nothing was executed. Either the old code again, and then:"),
-            line("  ", *_again(receipt, commands, around)),
+            *columns([_again(receipt, commands, around)], indent="  ", gap="   "),
             line("or go on with the new code:"),
             line("  ", (redrive, "command"), (f"   a new pass from {since}", "dim")),
             line(("  What was done since then is not done again where the new code asks for the same;", "dim")),

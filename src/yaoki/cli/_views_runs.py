@@ -140,7 +140,7 @@ def _row(receipt: Receipt[Any], group: str, now: Now, commands: Commands, pictur
     text = redact(picture.asking.get(receipt.run_id) or receipt.text)
     when = _when(receipt, now)
     command = commands.verb("show", receipt.run_id)
-    if receipt.status is State.WAITING and receipt.waits_for == "budget" and receipt.next_action:
+    if receipt.status is State.WAITING and receipt.waits_for in ("budget", "signal") and receipt.next_action:
         command = commands.dress(receipt.next_action)
     return [*head, (when, role), (text, ""), (command, "command")]
 

@@ -24,12 +24,12 @@ def stats_lines(tally: Tally) -> list[Line]:
     """Return the tools, those with most attempts first, and the loops."""
     lines: list[Line] = []
     if tally.tools:
-        heads = ["TOOL", "steps", "ok", "failed", "open", "first try fails", "attempts", "p50", "p95", "waited"]
+        heads = ["TOOL", "steps", "ok", "failed", "open", "1st fails", "tries", "p50", "p95", "waited"]
         heads.append("fails most by")
         lines += _table(heads, [_tool(one) for one in _by_attempts(tally)])
     states = [state for state in State if any(counts[state] for counts in tally.states.values())]
     if states:
-        heads = ["LOOP", *(state.value for state in states), "attempts a run", "spent"]
+        heads = ["LOOP", *(state.value for state in states), "attempts", "spent"]
         rows = [_loop(tally, loop, states) for loop in sorted(tally.states)]
         lines += ([line()] if lines else []) + _table(heads, rows)
     return lines
@@ -40,27 +40,34 @@ def _by_attempts(tally: Tally) -> list[ToolTally]:
 
 
 def _table(heads: list[str], rows: Sequence[list[Span]]) -> list[Line]:
-    """Return rows under their heads: the first column to the left, numbers to the right, the last as it is."""
-    head: list[Span] = [(text, "head") for text in heads]
-    widths = [max(width(row[i][0]) for row in [head, *rows]) for i in range(len(heads))]
-    return columns([[*_padded(row, widths)] for row in [head, *rows]])
+    """
+    Return rows under their heads: the first column to the left, numbers to the right, the last as it is.
+
+    Columns in which no row has anything are left out.
+    """
+    kept = [i for i in range(len(heads)) if any(row[i][0] for row in rows)]
+    table: list[list[Span]] = [[(heads[i], "head") for i in kept], *([row[i] for i in kept] for row in rows)]
+    widths = [max(width(row[i][0]) for row in table) for i in range(len(kept))]
+    return columns([_padded(row, widths) for row in table])
 
 
 def _padded(row: Sequence[Span], widths: list[int]) -> list[Span]:
-    last = len(row) - 1
-    return [
-        (text if i in (0, last) else " " * (widths[i] - width(text)) + text, role) for i, (text, role) in enumerate(row)
-    ]
+    padded: list[Span] = []
+    for i, (text, role) in enumerate(row):
+        left = i in (0, len(row) - 1)
+        padded.append((text if left else " " * (widths[i] - width(text)) + text, role))
+    return padded
 
 
 def _tool(one: ToolTally) -> list[Span]:
     ended = one.ok + one.failed
     failed_role: Role = "bad" if ended and one.failed > _BAD_SHARE * ended else ""
+    ok_role: Role = "good" if one.ok else ""
     reasons = ", ".join(f"{reason} x{count}" for reason, count in one.reasons.most_common(_REASONS_SHOWN))
     return [
         (one.tool, "head"),
         (f"{one.steps:,}", ""),
-        (_share(one.ok, ended), "good" if one.ok else ""),
+        (_share(one.ok, ended), ok_role),
         (_share(one.failed, ended), failed_role),
         (f"{one.open:,}" if one.open else "", ""),
         (_share(one.first_failed, one.steps), ""),
@@ -84,7 +91,7 @@ def _took(one: ToolTally, share: float) -> str:
 def _loop(tally: Tally, loop: str, states: Sequence[State]) -> list[Span]:
     counts = tally.states[loop]
     cells: list[Span] = [(loop, "head")]
-    cells += [(f"{counts[state]:,}" if counts[state] else "", _ROLES.get(state, "")) for state in states]
+    cells.extend((f"{counts[state]:,}" if counts[state] else "", _ROLES.get(state, "")) for state in states)
     did = tally.loops.get(loop)
     cells.append((f"{did.attempts / did.runs:.1f}" if did and did.runs else "", ""))
     cells.append((_spent(did) if did else "", ""))

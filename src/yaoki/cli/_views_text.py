@@ -189,7 +189,7 @@ _KILO = 1_000
 
 def plural(count: int, noun: str, many: str = "") -> str:
     """Return `1 run`, `2 runs`."""
-    return f"{count} {noun if count == 1 else many or noun + 's'}"
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 _KEYWORD = re.compile(r"(?<=[(\s])[A-Za-z_]\w*=")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from yaoki.cli._out import styled
 from yaoki.cli._picture import Group, Picture, group_of
 from yaoki.cli._views_runs import changed_line, light, runs_lines
+from yaoki.cli._views_text import wrapped
 from yaoki.runtime._report import light_receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from yaoki.cli._options import Session
+    from yaoki.cli._views_text import Line
     from yaoki.journal import Journal, RunRow
 
 __all__ = ["watch_changes", "watch_screen"]
@@ -36,8 +39,7 @@ def watch_screen(here: Session, look: Callable[[], Picture]) -> None:
     picture = look()
 
     def drawn() -> Stack:
-        lines = runs_lines(picture, here.now(), here.commands, cells_max=console.width)
-        texts = styled(lines, console.width)[: max(console.height - 2, 1)]
+        texts = styled(_fitting(here, picture, console.width, console.height - 2), console.width)
         foot = styled([[(f"{here.now().time(here.clock.now_ms())} · Ctrl-C ends", "dim")]], console.width)
         return Stack(*texts, *foot)
 
@@ -51,7 +53,25 @@ def watch_screen(here: Session, look: Callable[[], Picture]) -> None:
                 here.clock.sleep(max(_EVERY_S - took_s, _SHARE * took_s))
     except KeyboardInterrupt:
         pass
-    here.out.lines(runs_lines(picture, here.now(), here.commands, cells_max=console.width))
+    here.out.lines(_fitting(here, picture, console.width, console.height - 2))
+
+
+def _fitting(here: Session, picture: Picture, width: int, height: int) -> list[Line]:
+    """Return the view with as many rows a group as let every group's head be seen."""
+    lines: list[Line] = []
+    shown = [*picture.groups.values(), *([picture.chosen] if picture.chosen is not None else [])]
+    for rows in range(min(max(len(one.shown) for one in shown), height), -1, -1):
+        fewer = replace(picture, groups={name: _cut(one, rows) for name, one in picture.groups.items()})
+        if picture.chosen is not None:
+            fewer.chosen = _cut(picture.chosen, rows)
+        lines = runs_lines(fewer, here.now(), here.commands, cells_max=width)
+        if sum(len(wrapped(one, width)) for one in lines) <= height:
+            break
+    return lines[: max(height, 1)]
+
+
+def _cut(group: Group, rows: int) -> Group:
+    return replace(group, shown=group.shown[:rows])
 
 
 def watch_changes(here: Session, journal: Journal, *, loop: str, status: str) -> None:

@@ -39,7 +39,7 @@ def dead(
     if as_json:
         here.out.data(groups)
     elif groups:
-        filters = ["--loop", loop] if loop else []
+        filters = [*(["--loop", loop] if loop else []), *(["--since", since] if since else [])]
         here.out.lines(dead_lines(groups, now, here.commands, filters))
     else:
         narrowed = loop or since or reason

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from yaoki.cli._confirm import confirmed
-from yaoki.cli._deaths import deaths, known_loop
+from yaoki.cli._deaths import Which, dead_runs
 from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._meter import Meter
 from yaoki.cli._options import (
@@ -20,7 +20,6 @@ from yaoki.cli._options import (
     YesOption,
     session,
 )
-from yaoki.cli._spans import span_ms
 from yaoki.cli._store import known_run, open_store
 from yaoki.cli._views_text import line, plural
 from yaoki.cli._who import who
@@ -44,6 +43,9 @@ def discard(
     older_than: Annotated[
         str | None, typer.Option("--older-than", metavar="7d", help="Only those that died longer ago.")
     ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="24h", help="Only those that died in that time.")
+    ] = None,
     yes: YesOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -51,11 +53,11 @@ def discard(
 ) -> int:
     """Delete ended runs with all their records. Their ids stay taken: the keys of their effects were made from them."""
     here = session(store, as_json=as_json)
-    narrowed = loop is not None or reason is not None or older_than is not None
-    if bool(runs) == dead or (narrowed and not dead):
+    chosen_by = Which(loop=loop, reason=reason, older_than=older_than, since=since)
+    if bool(runs) == dead or (chosen_by.narrows and not dead):
         raise CommandError("usage", _WHICH)
     with open_store(here.store) as verbs:
-        chosen = _named(verbs, runs, here) if runs else _dead(verbs, here, loop, reason, older_than)
+        chosen = _named(verbs, runs, here) if runs else dead_runs(verbs, here, chosen_by)
         if not chosen:
             return _nothing(here)
         if not confirmed(f"Discard {_spoken(chosen)} for good?", yes=yes):
@@ -74,7 +76,7 @@ def discard(
     return Exit.DONE
 
 
-_WHICH = "discard: say which: yaoki discard RUN…, or --dead with --loop, --reason, --older-than"
+_WHICH = "discard: say which: yaoki discard RUN…, or --dead with --loop, --reason, --older-than, --since"
 
 
 def _named(verbs: Runner, runs: list[str], here: Session) -> list[str]:
@@ -87,13 +89,6 @@ def _named(verbs: Runner, runs: list[str], here: Session) -> list[str]:
             text = f"run {run} is {receipt.status.value}: only a run that has ended is discarded. First: {first}"
             raise CommandError("run.not_final", text)
     return chosen
-
-
-def _dead(verbs: Runner, here: Session, loop: str | None, reason: str | None, older_than: str | None) -> list[str]:
-    before_ms = here.now().now_ms - (span_ms(older_than, option="--older-than") if older_than is not None else 0)
-    with Meter(here) as meter:
-        found = deaths(verbs.store, meter, loop=known_loop(verbs.store, loop), reason=reason or "")
-        return [death.run_id for death in found if death.at <= before_ms]
 
 
 def _nothing(here: Session) -> int:

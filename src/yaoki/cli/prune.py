@@ -71,9 +71,10 @@ def _said(here: Session, found: int, *, pruned: int, dry_run: bool) -> int:
         here.out.data({"found": found, "pruned": pruned})
     elif dry_run:
         here.out.lines([line((plural(found, "run"), "head"), " would be pruned." if found else ": nothing to prune.")])
+    elif found and not pruned:
+        here.out.lines([line("Nothing was deleted.")])
     elif not found:
         here.out.lines([line("Nothing is that old.")])
     else:
-        rest = " Their ids stay taken." if pruned else " Nothing was deleted."
-        here.out.lines([line("Pruned ", (plural(pruned, "run"), "head"), f".{rest}")])
+        here.out.lines([line("Pruned ", (plural(pruned, "run"), "head"), ". Their ids stay taken.")])
     return Exit.DONE

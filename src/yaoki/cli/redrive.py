@@ -1,16 +1,33 @@
-"""`yaoki redrive`: a run goes on at the step it ended at, or in a new pass."""
+"""`yaoki redrive`: a run goes on at the step it ended at, or in a new pass; or all that died of one cause do."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from yaoki.cli._confirm import confirmed
+from yaoki.cli._deaths import Which, dead_runs
 from yaoki.cli._exits import CommandError, Exit
-from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
-from yaoki.cli._store import known_run, open_store
-from yaoki.cli._views_text import line
+from yaoki.cli._meter import Meter
+from yaoki.cli._options import (
+    DebugOption,
+    JsonOption,
+    LoopOption,
+    ReasonOption,
+    Session,
+    StoreOption,
+    YesOption,
+    session,
+)
+from yaoki.cli._store import known_run, living, open_store
+from yaoki.cli._views_next import Around, taken_lines
+from yaoki.cli._views_text import line, plural
 from yaoki.cli._who import who
+from yaoki.errors import AnswerRefused, RunBusy
+
+if TYPE_CHECKING:
+    from yaoki.runtime import Runner
 
 __all__ = ["redrive"]
 
@@ -18,7 +35,9 @@ _SOURCES = ("step", "checkpoint", "start")
 
 
 def redrive(
-    run: RunArgument,
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="The run's id; or --dead.", show_default=False)
+    ] = None,
     *,
     source: Annotated[
         str,
@@ -28,6 +47,16 @@ def redrive(
             help="Where it starts again: the step it ended at, or a new pass of the code as it is.",
         ),
     ] = "step",
+    dead: Annotated[bool, typer.Option("--dead", help="Every dead run, or those the options below choose.")] = False,
+    loop: LoopOption = None,
+    reason: ReasonOption = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="7d", help="Only those that died longer ago.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="24h", help="Only those that died in that time.")
+    ] = None,
+    yes: YesOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001 - read at the edge
@@ -36,14 +65,52 @@ def redrive(
     here = session(store, as_json=as_json)
     if source not in _SOURCES:
         raise CommandError("usage", f"--from {source}: a run is redriven from one of: {', '.join(_SOURCES)}")
+    which = Which(loop=loop, reason=reason, older_than=older_than, since=since)
+    if (run is None) != dead or (which.narrows and not dead):
+        said = "redrive: say which: yaoki redrive RUN, or --dead with --loop, --reason, --older-than, --since"
+        raise CommandError("usage", said)
     with open_store(here.store) as verbs:
+        if run is None:
+            return _all(verbs, here, dead_runs(verbs, here, which), source, yes=yes)
         known_run(verbs, run, here)
         receipt = verbs.redrive(run, source, by=who())
+        around = Around(workers=living(verbs.store), brake=verbs.store.paused())
     if as_json:
         here.out.data(receipt.to_json())
         return Exit.DONE
-    then = receipt.next_action
     here.out.lines([line((run, "head"), f" is {receipt.status.value} again.")])
-    if then:
-        here.out.lines([line("Next   ", (here.commands.dress(then), "command"))])
+    here.out.lines(taken_lines(receipt, here.commands, around))
+    return Exit.DONE
+
+
+def _all(verbs: Runner, here: Session, chosen: list[str], source: str, *, yes: bool) -> int:
+    """Redrive each; what cannot be just now is told and left as it is."""
+    if chosen and not confirmed(f"Redrive {plural(len(chosen), 'dead run')} from {source}?", yes=yes):
+        chosen = []
+    redriven: list[str] = []
+    refused: dict[str, str] = {}
+    with Meter(here) as meter:
+        for run in chosen:
+            try:
+                verbs.redrive(run, source, by=who())
+                redriven.append(run)
+            except (AnswerRefused, RunBusy) as error:
+                refused[run] = str(error)
+            meter.at(len(redriven) + len(refused), len(chosen), "runs redriven")
+    around = Around(workers=living(verbs.store), brake=verbs.store.paused())
+    if here.out.as_json:
+        here.out.data({"redriven": redriven, "refused": refused})
+        return Exit.DONE
+    for message in refused.values():
+        here.out.note(message)
+    if not redriven:
+        here.out.lines([line("Nothing is redriven.")])
+        return Exit.DONE
+    here.out.lines([line((plural(len(redriven), "run"), "head"), " pending again.")])
+    first = verbs.get(redriven[0])
+    if around.workers:
+        here.out.lines([line(f"{plural(around.workers, 'living worker')} can take them.")])
+    elif first.file:
+        worker = here.commands.verb("worker", here.commands.dress(first.file))
+        here.out.lines([line("Next   ", (worker, "command"))])
     return Exit.DONE

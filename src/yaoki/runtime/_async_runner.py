@@ -289,6 +289,22 @@ class AsyncRunner(Base):
         """Add to a run's budget, as `Runner.top_up`."""
         return self._on_store.top_up(run_id, add, by=by)
 
+    async def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
+        """Send a signal to a run, as `Runner.signal`."""
+        return self._on_store.signal(run_id, name, value, by=by)
+
+    async def pause(self, *, by: str = "") -> None:
+        """Put the brake on, as `Runner.pause`."""
+        self.store.pause(by)
+
+    async def unpause(self) -> bool:
+        """Take the brake off; return whether it was on."""
+        return self.store.unpause()
+
+    async def discard(self, run_id: str, *, by: str = "") -> None:
+        """Delete a final run and its records, as `Runner.discard`."""
+        self.store.discard(run_id, by=by)
+
     async def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
         """Let a run go on, as `Runner.redrive`."""
         return self._on_store.redrive(run_id, source, by=by)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from yaoki.errors import StoreCorrupt
 from yaoki.records import (
     ABSENT,
@@ -41,9 +39,10 @@ from yaoki.records import (
     Undo,
     Value,
 )
+from yaoki.runtime._mailbox import TAKEN, Mailbox
 from yaoki.runtime._past import Asked, Past, Slots
 from yaoki.runtime._receipt import Met
-from yaoki.runtime._states import Restored, digest
+from yaoki.runtime._saved import Saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,10 +72,10 @@ class History:
         self.last_step = ""
         self.slots = Slots()
         self.checkpoint: Checkpoint | None = None
-        self._saved: Restored | None = None
+        self._saved = Saved()
         self.questions: dict[str, Asked] = {}
         self.top_ups: list[TopUp] = []
-        self.signals: list[Signal] = []
+        self.signals = Mailbox()
         self.cancel: Cancel | None = None
         self.spent = Spent()
         self.gaps: list[str] = []
@@ -111,7 +110,7 @@ class History:
             TopUp: self._top_up,
             Signal: self._signal,
             Undo: self._undo,
-            Value: self._point,
+            Value: self._value,
             Gap: self._gap,
             Fired: self._point,
             Spend: self._spend,
@@ -161,12 +160,7 @@ class History:
         Raises:
             StoreCorrupt: What was put together from its parts is not what was saved.
         """
-        if self._saved is None or self.checkpoint is None:
-            return None
-        state = bytes(self._saved)
-        if self.checkpoint.prefix and digest(state) != self.checkpoint.prefix:
-            raise _unlike(self.checkpoint.turn)
-        return state
+        return self._saved.whole()
 
     def results(self) -> list[tuple[int, bytes]]:
         """Return the results a saved state may refer to, with the seq of their record."""
@@ -356,7 +350,7 @@ class History:
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Checkpoint)
-        self._save(record)
+        self._saved.take(record, self.results())
         self.checkpoint = record
         self.segment = record.turn + 1
         self.spent.turns = max(self.spent.turns, record.turn)
@@ -371,18 +365,6 @@ class History:
                 self.kept[key] = past
         for key in [key for key in self.points if key.startswith(gone)]:
             del self.points[key]
-
-    def _save(self, record: Checkpoint) -> None:
-        if record.form == "base":
-            self._saved = Restored(bytes(record.state))
-            return
-        results = dict(self.results())
-        try:
-            if self._saved is None:
-                raise _unlike(record.turn)
-            self._saved.apply(bytes(record.state), results.get)
-        except (LookupError, msgspec.DecodeError) as error:
-            raise _unlike(record.turn) from error
 
     def _question(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Question)
@@ -411,9 +393,9 @@ class History:
         assert isinstance(record, TopUp)
         self.top_ups.append(record)
 
-    def _signal(self, _seq: int, _key: str, record: Record) -> None:
+    def _signal(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Signal)
-        self.signals.append(record)
+        self.signals.put(seq, record)
 
     def _undo(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Undo)
@@ -424,6 +406,12 @@ class History:
     def _point(self, seq: int, key: str, record: Record) -> None:
         self.points[key] = (seq, record)
         self._see(key)
+
+    def _value(self, seq: int, key: str, record: Record) -> None:
+        assert isinstance(record, Value)
+        self._point(seq, key, record)
+        if key.endswith(TAKEN):
+            self.signals.take(key, record)
 
     def _gap(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Gap)
@@ -474,7 +462,7 @@ class History:
         if record.source == "start":
             self._starts_ahead -= 1
             self.checkpoint = None
-            self._saved = None
+            self._saved = Saved()
         self.segment = self.checkpoint.turn + 1 if self.checkpoint is not None else 0
 
     def _leave_pass(self, *, whole: bool) -> None:
@@ -486,6 +474,7 @@ class History:
                 self.kept[past.step] = past
                 if past.orphaned:
                     self.stale_tools.add(past.tool)
+        self.signals.give_back(None if whole else set(self.points))
         self.steps.clear()
         self.points.clear()
         self._prefix = ""
@@ -494,11 +483,6 @@ class History:
         assert isinstance(record, Cancel)
         if record.at > self.redriven_ms:
             self.cancel = record
-
-
-def _unlike(turn: int) -> StoreCorrupt:
-    msg = f"the state saved at the end of turn {turn} cannot be put together. Restore a backup; see: yaoki doctor"
-    return StoreCorrupt(msg)
 
 
 POSTS_FROM = 1 << 31

@@ -130,6 +130,7 @@ def _next_action(receipt: Receipt[Any]) -> str:
                 "person": f"yaoki show {name}",
                 "budget": _top_up(name, receipt.text),
                 "code": f"yaoki show {name}",
+                "signal": f"yaoki signal {name} {receipt.text.removeprefix('signal ')} VALUE",
             }.get(receipt.waits_for, f"yaoki show {name}")
         case State.DEAD:
             return f"yaoki show {name}"

@@ -3,228 +3,30 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-import msgspec
-from msgspec import Raw
-
-from yaoki.errors import DeclarationError, OutsideBranch, StepFailed
-from yaoki.records import Gap, Hold, Record, Refused, Scope, Spend, Value
+from yaoki.errors import DeclarationError, StepFailed
 from yaoki.runtime import _context
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fan import branch_names, fan_async, fan_sync
-from yaoki.runtime._ladder import drifted
-from yaoki.runtime._live import Branch, Live
-from yaoki.runtime._step import fingerprint
-from yaoki.runtime._sync import commit_inline, cut_branch
+from yaoki.runtime._live import Branch
+from yaoki.runtime._run_base import RunBase, escape, settled
 from yaoki.runtime._timeouts import AsyncTimeout, SyncTimeout
+from yaoki.runtime._tool import BoundTool, Tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult, result_of
 from yaoki.runtime._turns import AsyncTurns, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Sequence
-    from uuid import UUID
-
-    from yaoki.records import Failure
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 
 __all__ = ["AsyncRun", "Run"]
 
 T = TypeVar("T")
 S = TypeVar("S")
-_CALLS_MOST = 128
-_KEY_CHARS = 100
-_SLEEP_MOST_S = 10 * 366 * 86_400
-_COST_MOST_USD = 1e12
 
 
-class _Base:
-    """What both share: everything that needs no waiting."""
-
-    def __init__(self, live: Live, *, restart_at_checkpoint: bool = False) -> None:
-        self._live = live
-        self._restart = restart_at_checkpoint
-
-    @property
-    def id(self) -> str:
-        """The run's id."""
-        return self._live.name
-
-    @property
-    def failures(self) -> list[Failure]:
-        """
-        Failures met so far by the steps the loop has asked for, also those that healed; oldest first.
-
-        Deaths of the process are left out: the loop must see the same when it is replayed.
-        """
-        asked = self._live.asked
-        met = self._live.history.met
-        return [
-            one.failure
-            for past, one in met
-            if one.failure.scope is not Scope.PROCESS and past.step.split("!", 1)[0] in asked
-        ]
-
-    @property
-    def remaining(self) -> dict[str, float]:
-        """What is left of each bounded budget, by field. Recorded, so that a replay sees the same."""
-        live = self._live
-
-        def read() -> dict[str, float]:
-            budget, spent = live.budget, live.history.spent
-            left = {field: budget.left(spent, field) for field in budget.as_dict() if field != "wall_s"}
-            if budget.wall_s is not None:
-                left["wall_s"] = max(0.0, budget.wall_s - live.history.elapsed_wall_s(live.now_ms()))
-            return left
-
-        found: dict[str, float] = self._recorded("remaining", read)
-        return found
-
-    def now(self) -> datetime:
-        """Return the time, UTC; a replay sees the same."""
-        found: int = self._recorded("now", self._live.now_ms)
-        return datetime.fromtimestamp(found / 1000, UTC)
-
-    def random(self) -> float:
-        """Return a random number in [0, 1); a replay sees the same."""
-        found: float = self._recorded("random", self._live.clock.rng().random)
-        return found
-
-    def uuid(self) -> UUID:
-        """Return a fresh id; a replay sees the same."""
-        from uuid import UUID
-
-        found: str = self._recorded("uuid", self._live.clock.new_id)
-        return UUID(found)
-
-    def gap(self, text: str) -> None:
-        """Note that something is missing from the result; it stands on the receipt. At most 2,000 characters."""
-        self._once("gap", lambda at: Gap(at=at, text=text[:2000]))
-
-    def spend(self, *, calls: int = 0, tokens: int = 0, cost_usd: float = 0.0) -> None:
-        """Report what the loop used of its budget itself; counted once, also when replayed."""
-        if calls < 0 or tokens < 0 or not 0 <= cost_usd < _COST_MOST_USD:
-            msg = "run.spend: amounts are finite and not negative"
-            raise DeclarationError(msg)
-        self._once("spend", lambda at: Spend(at=at, calls=calls, tokens=tokens, cost_usd=cost_usd))
-
-    @contextmanager
-    def scope(self, name: str) -> Generator[None]:
-        """
-        Name a branch for the steps inside; in a task you started, the only way to call steps.
-
-        Raises:
-            OutsideBranch: Called outside the run.
-        """
-        parent = self._place("scope", own=False)
-        child = parent.child(branch_names(parent, f"scope[{_escape(name)}]"))
-        child.owner = self._live.driver.whoami()
-        branches: set[Branch] | None = getattr(self._live.driver, "branches", None)
-        if branches is not None:
-            branches.add(child)
-        # Also for a scope in a task of its own: what the parent does between steps, a resume repeats.
-        parent.children += 1
-        token = _context.enter(child)
-        try:
-            yield
-        finally:
-            _context.leave(token)
-            parent.children -= 1
-            if branches is not None:
-                branches.discard(child)
-                driver: Any = self._live.driver
-                driver.check_quiet()
-
-    # --- shared machinery
-
-    def _place(self, what: str, *, own: bool = True) -> Branch:
-        here = _context.here()
-        if not isinstance(here, Branch) or here.live is not self._live:
-            msg = f"run {self._live.name}: run.{what} was used outside its loop; nothing was executed"
-            raise OutsideBranch(msg)
-        if own:
-            here.enter(f"run.{what}")
-            if here.cut:
-                cut_branch(self._live, f"run.{what}")
-        return here
-
-    def _recorded(self, name: str, read: Callable[[], Any]) -> Any:
-        key, record = self._once(name, lambda at: Value(at=at, value=Raw(msgspec.json.encode(read()))))
-        if not isinstance(record, Value):
-            self._drift(key, type(record).__name__.lower(), f"run.{name}")
-        return msgspec.json.decode(record.value)
-
-    def _once(self, name: str, make: Callable[[int], Record]) -> tuple[str, Record]:
-        """Return the recorded point, or record it now."""
-        live = self._live
-        branch = self._place(name)
-        key = branch.next_key(f"run.{name}")
-        with live.lock:
-            live.ask(key)
-            found = live.history.points.get(key)
-            if found is not None:
-                return key, found[1]
-            left_out = "" if branch.replaying else live.left_out(key)
-            if left_out:
-                self._drift(key, left_out, f"run.{name}")
-            self._flush()
-            record = make(live.now_ms())
-            commit_inline(live, key, record)
-        return key, record
-
-    def _flush(self) -> None:
-        commits = getattr(self._live.driver, "commits", None)
-        if commits is not None:
-            commits.flush()
-
-    def _drift(self, key: str, recorded: str, called: str) -> NoReturn:
-        steps = drifted(self._live, key, recorded, called)
-        next(steps)
-        raise self._live.signal()
-
-    def _sleep_hold(self, seconds: float) -> tuple[Branch, int]:
-        if not 0 <= seconds <= _SLEEP_MOST_S:
-            msg = f"run.sleep({seconds}): seconds lie between 0 and {_SLEEP_MOST_S:,} (ten years)"
-            raise DeclarationError(msg)
-
-        def make(at: int) -> Hold:
-            return Hold(at=at, since=at, until=at + int(seconds * 1000), reason="sleep")
-
-        branch = self._place("sleep")
-        _, record = self._once("sleep", make)
-        assert isinstance(record, Hold)
-        return branch, record.until
-
-    def _timeout_key(self, seconds: float) -> tuple[Branch, str]:
-        if not 0 < seconds <= _SLEEP_MOST_S:
-            msg = f"run.timeout({seconds}): seconds are above zero, and at most {_SLEEP_MOST_S:,} (ten years)"
-            raise DeclarationError(msg)
-        branch = self._place("timeout")
-        return branch, branch.next_key("run.timeout")
-
-    def _refuse_call(self, branch: Branch, call: ToolCall, error: StepFailed) -> ToolResult:
-        """Record a model's call that could not become an attempt, and tell the model."""
-        key = branch.next_key("run.refused")
-        live = self._live
-        with live.lock:
-            live.ask(key)
-            if key not in live.history.points:
-                self._flush()
-                shown = f"{call.name}(…)"
-                refused = Refused(at=live.now_ms(), failure=error.failure, call=shown[:300], call_id=str(call.id)[:200])
-                commit_inline(live, key, refused)
-        return result_of(call, error)
-
-    def _call_keys(self, calls: Sequence[ToolCall]) -> list[str]:
-        if len(calls) > _CALLS_MOST:
-            msg = f"run.call_tools takes at most {_CALLS_MOST} calls at once; there are {len(calls)}"
-            raise DeclarationError(msg)
-        return [str(i) for i in range(len(calls))]
-
-
-class Run(_Base):
+class Run(RunBase):
     """A run as a plain `def` loop sees it. Nothing is awaited; steps block."""
 
     def turns(self, default: S) -> Turns[S]:
@@ -254,6 +56,38 @@ class Run(_Base):
         branch, key = self._timeout_key(seconds)
         return SyncTimeout(branch, key, seconds)
 
+    def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
+        """
+        Wait for a signal, sent by `runner.signal` or `yaoki signal RUN NAME VALUE`, and return its value.
+
+        Signals are kept until they are taken: the n-th wait for a name takes the n-th signal of that name. A replay
+        returns the same. Meanwhile the run is `waiting`, out of memory.
+
+        Args:
+            name: At most 200 printable characters.
+            into: The value's type; by default plain JSON.
+            timeout_s: How long to wait, up to ten years; by default without end.
+
+        Raises:
+            TimeoutError: No signal came in time; recorded, so a replay raises it too.
+            EncodingError: The signal is of another type. It is not taken.
+        """
+        branch, key, until_ms = self._signal_wait(name, timeout_s)
+        while True:
+            done, value = self._signal_taken(key, name, until_ms, into)
+            if done:
+                return value
+            driver: Any = self._live.driver
+            driver.hold(Suspend("signal", until_ms=until_ms, text=f"signal {name}"), branch)
+
+    def try_call(self, tool: Tool[..., Any] | BoundTool[..., Any], *args: Any, **kwargs: Any) -> Settled:
+        """Use a tool as a step, and return its value or, where its ladder ended without one, its failure."""
+        _refuse_other(tool)
+        try:
+            return Settled(value=tool(*args, **kwargs))
+        except StepFailed as error:
+            return Settled(failure=error.failure)
+
     def map(
         self,
         fn: Callable[[T], Any],
@@ -275,7 +109,7 @@ class Run(_Base):
         listed = list(items)
         names = map_names(branch, listed, key)
         outcomes = fan_sync(branch, names, [partial(fn, item) for item in listed], limit)
-        return [_settled(outcome) for outcome in outcomes]
+        return [settled(outcome) for outcome in outcomes]
 
     def call_tools(self, tools: Toolbox, calls: Sequence[ToolCall], *, limit: int = 16) -> list[ToolResult]:
         """
@@ -313,7 +147,7 @@ class Run(_Base):
         return self._live.driver.use(here, tool, (), args, owner=own, call_id=str(call.id)[:200], for_model=True)
 
 
-class AsyncRun(_Base):
+class AsyncRun(RunBase):
     """A run as an `async def` loop sees it."""
 
     def turns(self, default: S) -> AsyncTurns[S]:
@@ -348,6 +182,34 @@ class AsyncRun(_Base):
         """
         branch, key = self._timeout_key(seconds)
         return AsyncTimeout(branch, key, seconds)
+
+    async def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
+        """Wait for a signal, as `Run.wait_signal`; other branches go on."""
+        branch, key, until_ms = self._signal_wait(name, timeout_s)
+        driver: Any = self._live.driver
+        while True:
+            done, value = self._signal_taken(key, name, until_ms, into)
+            if done:
+                return value
+            driver.enter_op(branch)
+            try:
+                await driver.hold(Suspend("signal", until_ms=until_ms, text=f"signal {name}"), branch)
+                if self._live.halt is not None:
+                    await driver.hold(Suspend("halt"), branch)
+            except BaseException:
+                driver.note_cut(branch)
+                raise
+            finally:
+                driver.leave_op(branch)
+
+    async def try_call(self, tool: Tool[..., Any] | BoundTool[..., Any], *args: Any, **kwargs: Any) -> Settled:
+        """Use a tool as a step, as `Run.try_call`."""
+        _refuse_other(tool)
+        try:
+            used = tool(*args, **kwargs)
+            return Settled(value=await used if inspect.isawaitable(used) else used)
+        except StepFailed as error:
+            return Settled(failure=error.failure)
 
     @overload
     async def map(
@@ -384,7 +246,7 @@ class AsyncRun(_Base):
         listed = list(items)
         names = map_names(branch, listed, key)
         outcomes = await fan_async(branch, names, [partial(fn, item) for item in listed], limit)
-        return [_settled(outcome) for outcome in outcomes]
+        return [settled(outcome) for outcome in outcomes]
 
     async def call_tools(self, tools: Toolbox, calls: Sequence[ToolCall], *, limit: int = 16) -> list[ToolResult]:
         """
@@ -426,7 +288,7 @@ class AsyncRun(_Base):
 
 def map_names(branch: Branch, items: Sequence[Any], key: Callable[[Any], Hashable] | None) -> list[str]:
     """Return the items' branch names, unique within the map."""
-    keys = [_escape(str(i if key is None else key(item))) for i, item in enumerate(items)]
+    keys = [escape(str(i if key is None else key(item))) for i, item in enumerate(items)]
     if len(set(keys)) != len(keys):
         twice = next(k for k in keys if keys.count(k) > 1)
         msg = f"run.map: two items have the key {twice!r}; keys name branches and must differ"
@@ -435,17 +297,11 @@ def map_names(branch: Branch, items: Sequence[Any], key: Callable[[Any], Hashabl
     return [f"{name}[{k}]" for k in keys]
 
 
-def _escape(text: str) -> str:
-    for mark in "%/#!":
-        text = text.replace(mark, f"%{ord(mark):02x}")
-    if len(text) > _KEY_CHARS:  # long keys stay apart by their hash
-        return f"{text[: _KEY_CHARS - 25]}~{fingerprint('key', text.encode())}"
-    return text
-
-
-def _settled(outcome: object) -> Settled:
-    return Settled(failure=outcome.failure) if isinstance(outcome, StepFailed) else Settled(value=outcome)
-
-
 def _result(call: ToolCall, outcome: object) -> ToolResult:
     return outcome if isinstance(outcome, ToolResult) else result_of(call, outcome)
+
+
+def _refuse_other(tool: object) -> None:
+    if not isinstance(tool, Tool | BoundTool):
+        msg = f"run.try_call takes a tool and its arguments, not {tool!r}: run.try_call(my_tool, 1)"
+        raise DeclarationError(msg)

@@ -246,6 +246,33 @@ class Runner(Base):
         """
         return self._on_store.top_up(run_id, add, by=by)
 
+    def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
+        """
+        Send a signal to a run, kept until a `run.wait_signal(name)` takes it; on disk when this returns.
+
+        Raises:
+            AnswerRefused: The run is final, or has 10,000 signals that nobody took.
+            EncodingError: The value is no JSON, or above 16 MB.
+        """
+        return self._on_store.signal(run_id, name, value, by=by)
+
+    def pause(self, *, by: str = "") -> None:
+        """Put the brake on: nothing is taken up, and what is driven drains within a second. Nothing is lost."""
+        self.store.pause(by)
+
+    def unpause(self) -> bool:
+        """Take the brake off; return whether it was on."""
+        return self.store.unpause()
+
+    def discard(self, run_id: str, *, by: str = "") -> None:
+        """
+        Delete a final run and its records for good. Its id is never used again.
+
+        Raises:
+            AnswerRefused: It is not final.
+        """
+        self.store.discard(run_id, by=by)
+
     def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
         """
         Let a dead, cancelled, capped or waiting run go on with a new ladder for its step; spent stays spent.

@@ -234,6 +234,8 @@ class SyncDriver:
 
     def _suspend(self, suspend: Suspend, branch: Branch) -> None:
         live = self.live
+        if suspend.waits_for == "signal" and live.journal.changed() and poll_posts(live):
+            return
         if suspend.waits_for == "person" and live.journal.changed() and poll_posts(live):
             asked = live.history.questions.get(suspend.question)
             if asked is not None and not asked.open:

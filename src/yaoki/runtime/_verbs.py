@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.codec import codec_for, fits
-from yaoki.errors import AnswerRefused, RunNotFound
+from yaoki.errors import AnswerRefused, EncodingError, RunNotFound
 from yaoki.policy import Budget
-from yaoki.records import ABSENT, Answer, Cancel, Entry, Redrive, State, TopUp
+from yaoki.records import ABSENT, Answer, Cancel, Entry, Redrive, Signal, State, TopUp
 from yaoki.runtime._history import POSTS_FROM as POSTS
 from yaoki.runtime._history import History
 from yaoki.runtime._report import light_receipt, receipt_of
+from yaoki.runtime._run_base import refuse_signal_name
 
 if TYPE_CHECKING:
     from yaoki.clock import Clock
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCES", "VERDICTS", "Verbs"]
 
+_SIGNAL_MAX_BYTES = 16 * 1024 * 1024
+_UNTAKEN_MAX = 10_000
 SOURCES = ("step", "checkpoint", "start")
 VERDICTS = ("happened", "not-happened", "skip", "abort", "value")
 _REDRIVABLE = frozenset({State.DEAD, State.CANCELLED, State.CAPPED, State.WAITING, State.SLEEPING, State.PENDING})
@@ -113,6 +116,34 @@ class Verbs:
             msg = f"run {run_id} is {row.state.value}: a top-up changes nothing any more"
             raise AnswerRefused(msg)
         self._journal.post(row.id, TopUp(at=self._clock.now_ms(), add=add, by=by))
+        return self.get(run_id)
+
+    def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
+        """
+        Send a signal to a run, kept until a `wait_signal` takes it; on disk when this returns.
+
+        Raises:
+            AnswerRefused: The run is final, or has 10,000 signals that nobody took.
+            DeclarationError: No name for a signal.
+            EncodingError: No JSON, or above 16 MB.
+        """
+        refuse_signal_name(name)
+        row = self.row(run_id)
+        data = ABSENT if value is ABSENT else Raw(codec_for(Any).encode(value))
+        if data is not ABSENT and len(bytes(data)) > _SIGNAL_MAX_BYTES:
+            msg = f"run {run_id}: signal {name} has {len(bytes(data)):,} bytes; {_SIGNAL_MAX_BYTES:,} is the most"
+            raise EncodingError(msg)
+
+        def guard(entries: list[Entry]) -> None:
+            current = self.row(run_id)
+            if current.state.final:
+                msg = f"run {run_id} is {current.state.value}: it takes no signal any more"
+                raise AnswerRefused(msg)
+            if History.of(entries).signals.untaken >= _UNTAKEN_MAX:
+                msg = f"run {run_id} has {_UNTAKEN_MAX:,} signals that nobody took; it takes no more"
+                raise AnswerRefused(msg)
+
+        self._journal.post(row.id, Signal(at=self._clock.now_ms(), name=name, value=data, by=by), guard=guard)
         return self.get(run_id)
 
     def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:

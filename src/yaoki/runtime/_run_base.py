@@ -1,0 +1,311 @@
+"""What `Run` and `AsyncRun` share: everything that needs no waiting."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+from msgspec import Raw
+
+from yaoki.codec import codec_for
+from yaoki.errors import DeclarationError, EncodingError, OutsideBranch, StepFailed
+from yaoki.records import ABSENT, Gap, Hold, Record, Refused, Scope, Signal, Spend, Value
+from yaoki.runtime import _context
+from yaoki.runtime._fan import branch_names
+from yaoki.runtime._ladder import drifted
+from yaoki.runtime._live import Branch, Live
+from yaoki.runtime._mailbox import TAKEN
+from yaoki.runtime._step import fingerprint
+from yaoki.runtime._sync import commit_inline, cut_branch, poll_posts
+from yaoki.runtime._toolbox import Settled, ToolCall, ToolResult, result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+    from uuid import UUID
+
+    from yaoki.records import Failure
+
+__all__ = ["RunBase", "escape", "refuse_signal_name", "settled"]
+
+_CALLS_MOST = 128
+_KEY_CHARS = 100
+_SLEEP_MOST_S = 10 * 366 * 86_400
+_COST_MOST_USD = 1e12
+
+
+class RunBase:
+    """What both share: everything that needs no waiting."""
+
+    def __init__(self, live: Live, *, restart_at_checkpoint: bool = False) -> None:
+        self._live = live
+        self._restart = restart_at_checkpoint
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self._live.name
+
+    @property
+    def failures(self) -> list[Failure]:
+        """
+        Failures met so far by the steps the loop has asked for, also those that healed; oldest first.
+
+        Deaths of the process are left out: the loop must see the same when it is replayed.
+        """
+        asked = self._live.asked
+        met = self._live.history.met
+        return [
+            one.failure
+            for past, one in met
+            if one.failure.scope is not Scope.PROCESS and past.step.split("!", 1)[0] in asked
+        ]
+
+    @property
+    def remaining(self) -> dict[str, float]:
+        """What is left of each bounded budget, by field. Recorded, so that a replay sees the same."""
+        live = self._live
+
+        def read() -> dict[str, float]:
+            budget, spent = live.budget, live.history.spent
+            left = {field: budget.left(spent, field) for field in budget.as_dict() if field != "wall_s"}
+            if budget.wall_s is not None:
+                left["wall_s"] = max(0.0, budget.wall_s - live.history.elapsed_wall_s(live.now_ms()))
+            return left
+
+        found: dict[str, float] = self._recorded("remaining", read)
+        return found
+
+    def now(self) -> datetime:
+        """Return the time, UTC; a replay sees the same."""
+        found: int = self._recorded("now", self._live.now_ms)
+        return datetime.fromtimestamp(found / 1000, UTC)
+
+    def random(self) -> float:
+        """Return a random number in [0, 1); a replay sees the same."""
+        found: float = self._recorded("random", self._live.clock.rng().random)
+        return found
+
+    def uuid(self) -> UUID:
+        """Return a fresh id; a replay sees the same."""
+        from uuid import UUID
+
+        found: str = self._recorded("uuid", self._live.clock.new_id)
+        return UUID(found)
+
+    def gap(self, text: str) -> None:
+        """Note that something is missing from the result; it stands on the receipt. At most 2,000 characters."""
+        self._once("gap", lambda at: Gap(at=at, text=text[:2000]))
+
+    def spend(self, *, calls: int = 0, tokens: int = 0, cost_usd: float = 0.0) -> None:
+        """Report what the loop used of its budget itself; counted once, also when replayed."""
+        if calls < 0 or tokens < 0 or not 0 <= cost_usd < _COST_MOST_USD:
+            msg = "run.spend: amounts are finite and not negative"
+            raise DeclarationError(msg)
+        self._once("spend", lambda at: Spend(at=at, calls=calls, tokens=tokens, cost_usd=cost_usd))
+
+    @contextmanager
+    def scope(self, name: str) -> Generator[None]:
+        """
+        Name a branch for the steps inside; in a task you started, the only way to call steps.
+
+        Raises:
+            OutsideBranch: Called outside the run.
+        """
+        parent = self._place("scope", own=False)
+        child = parent.child(branch_names(parent, f"scope[{escape(name)}]"))
+        child.owner = self._live.driver.whoami()
+        branches: set[Branch] | None = getattr(self._live.driver, "branches", None)
+        if branches is not None:
+            branches.add(child)
+        # Also for a scope in a task of its own: what the parent does between steps, a resume repeats.
+        parent.children += 1
+        token = _context.enter(child)
+        try:
+            yield
+        finally:
+            _context.leave(token)
+            parent.children -= 1
+            if branches is not None:
+                branches.discard(child)
+                driver: Any = self._live.driver
+                driver.check_quiet()
+
+    def _signal_wait(self, name: str, timeout_s: float | None) -> tuple[Branch, str, int]:
+        """Record that the loop waits for a signal from now on; return the branch, the wait's identity and its end."""
+        if timeout_s is not None and not 0 <= timeout_s <= _SLEEP_MOST_S:
+            msg = f"run.wait_signal: timeout_s={timeout_s} lies between 0 and {_SLEEP_MOST_S:,} (ten years)"
+            raise DeclarationError(msg)
+        refuse_signal_name(name)
+
+        def make(at: int) -> Hold:
+            until = 0 if timeout_s is None else at + int(timeout_s * 1000)
+            return Hold(at=at, since=at, until=until, reason="signal", call=name)
+
+        branch = self._place("wait_signal")
+        key, record = self._once("wait_signal", make)
+        if not isinstance(record, Hold) or record.call != name:
+            recorded = f"run.wait_signal({record.call!r})" if isinstance(record, Hold) else type(record).__name__
+            self._drift(key, recorded, f"run.wait_signal({name!r})")
+        return branch, key, record.until
+
+    def _signal_taken(self, key: str, name: str, until_ms: int, into: Any) -> tuple[bool, Any]:
+        """
+        Return whether the wait is over, and the signal's value; the oldest one nobody took is taken, and recorded.
+
+        Raises:
+            TimeoutError: It is over without a signal.
+            EncodingError: The signal is not of that type; it is not taken.
+        """
+        live = self._live
+        taken = f"{key}{TAKEN}"
+        codec = codec_for(Any if into is None else into)
+        with live.lock:
+            recorded = live.history.points.get(taken)
+            if recorded is None:
+                if live.journal.changed():
+                    poll_posts(live)
+                waiting = live.history.signals.oldest(name)
+                if waiting is None and not (until_ms and live.now_ms() >= until_ms):
+                    return False, None
+                if waiting is not None:
+                    self._decoded(codec, waiting[1])
+                self._flush()
+                seq, data = (waiting[0], _data_of(waiting[1])) if waiting is not None else (0, Raw(b"null"))
+                record: Record = Value(at=live.now_ms(), value=Raw(msgspec.json.encode({"seq": seq, "value": data})))
+                commit_inline(live, taken, record)
+            else:
+                record = recorded[1]
+        assert isinstance(record, Value)
+        found = msgspec.json.decode(record.value, type=_Taken)
+        if not found.seq:
+            msg = f"run {live.name}: no signal {name!r} came in time"
+            raise TimeoutError(msg)
+        return True, codec.decode(found.value)
+
+    def _decoded(self, codec: Any, signal: Signal) -> None:
+        try:
+            codec.decode(_data_of(signal))
+        except EncodingError as error:
+            msg = f"run {self._live.name}: signal {signal.name!r} is not what run.wait_signal(into=…) takes: {error}"
+            raise EncodingError(msg) from None
+
+    # --- shared machinery
+
+    def _place(self, what: str, *, own: bool = True) -> Branch:
+        here = _context.here()
+        if not isinstance(here, Branch) or here.live is not self._live:
+            msg = f"run {self._live.name}: run.{what} was used outside its loop; nothing was executed"
+            raise OutsideBranch(msg)
+        if own:
+            here.enter(f"run.{what}")
+            if here.cut:
+                cut_branch(self._live, f"run.{what}")
+        return here
+
+    def _recorded(self, name: str, read: Callable[[], Any]) -> Any:
+        key, record = self._once(name, lambda at: Value(at=at, value=Raw(msgspec.json.encode(read()))))
+        if not isinstance(record, Value):
+            self._drift(key, type(record).__name__.lower(), f"run.{name}")
+        return msgspec.json.decode(record.value)
+
+    def _once(self, name: str, make: Callable[[int], Record]) -> tuple[str, Record]:
+        """Return the recorded point, or record it now."""
+        live = self._live
+        branch = self._place(name)
+        key = branch.next_key(f"run.{name}")
+        with live.lock:
+            live.ask(key)
+            found = live.history.points.get(key)
+            if found is not None:
+                return key, found[1]
+            left_out = "" if branch.replaying else live.left_out(key)
+            if left_out:
+                self._drift(key, left_out, f"run.{name}")
+            self._flush()
+            record = make(live.now_ms())
+            commit_inline(live, key, record)
+        return key, record
+
+    def _flush(self) -> None:
+        commits = getattr(self._live.driver, "commits", None)
+        if commits is not None:
+            commits.flush()
+
+    def _drift(self, key: str, recorded: str, called: str) -> NoReturn:
+        steps = drifted(self._live, key, recorded, called)
+        next(steps)
+        raise self._live.signal()
+
+    def _sleep_hold(self, seconds: float) -> tuple[Branch, int]:
+        if not 0 <= seconds <= _SLEEP_MOST_S:
+            msg = f"run.sleep({seconds}): seconds lie between 0 and {_SLEEP_MOST_S:,} (ten years)"
+            raise DeclarationError(msg)
+
+        def make(at: int) -> Hold:
+            return Hold(at=at, since=at, until=at + int(seconds * 1000), reason="sleep")
+
+        branch = self._place("sleep")
+        _, record = self._once("sleep", make)
+        assert isinstance(record, Hold)
+        return branch, record.until
+
+    def _timeout_key(self, seconds: float) -> tuple[Branch, str]:
+        if not 0 < seconds <= _SLEEP_MOST_S:
+            msg = f"run.timeout({seconds}): seconds are above zero, and at most {_SLEEP_MOST_S:,} (ten years)"
+            raise DeclarationError(msg)
+        branch = self._place("timeout")
+        return branch, branch.next_key("run.timeout")
+
+    def _refuse_call(self, branch: Branch, call: ToolCall, error: StepFailed) -> ToolResult:
+        """Record a model's call that could not become an attempt, and tell the model."""
+        key = branch.next_key("run.refused")
+        live = self._live
+        with live.lock:
+            live.ask(key)
+            if key not in live.history.points:
+                self._flush()
+                shown = f"{call.name}(…)"
+                refused = Refused(at=live.now_ms(), failure=error.failure, call=shown[:300], call_id=str(call.id)[:200])
+                commit_inline(live, key, refused)
+        return result_of(call, error)
+
+    def _call_keys(self, calls: Sequence[ToolCall]) -> list[str]:
+        if len(calls) > _CALLS_MOST:
+            msg = f"run.call_tools takes at most {_CALLS_MOST} calls at once; there are {len(calls)}"
+            raise DeclarationError(msg)
+        return [str(i) for i in range(len(calls))]
+
+
+_NAME_MAX = 200
+
+
+def refuse_signal_name(name: str) -> None:
+    """Refuse what is no signal's name."""
+    if not (0 < len(name) <= _NAME_MAX and name.isprintable()):
+        msg = f"signal {name[:40]!r}: its name has 1 to {_NAME_MAX} printable characters"
+        raise DeclarationError(msg)
+
+
+class _Taken(msgspec.Struct):
+    seq: int
+    value: Raw
+
+
+def _data_of(signal: Signal) -> Raw:
+    return Raw(b"null") if signal.value is ABSENT else signal.value
+
+
+def settled(outcome: object) -> Settled:
+    """Return a branch's end: its value, or the failure of the step that ended it."""
+    return Settled(failure=outcome.failure) if isinstance(outcome, StepFailed) else Settled(value=outcome)
+
+
+def escape(text: str) -> str:
+    """Return a text as part of an identity, where `/`, `#` and `!` mean something."""
+    for mark in "%/#!":
+        text = text.replace(mark, f"%{ord(mark):02x}")
+    if len(text) > _KEY_CHARS:  # long keys stay apart by their hash
+        return f"{text[: _KEY_CHARS - 25]}~{fingerprint('key', text.encode())}"
+    return text

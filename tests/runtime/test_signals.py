@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import pytest
+
+from tests.runtime.house import House, got
+from yaoki import Effect, Retry, Runner
+from yaoki.errors import AnswerRefused, DeclarationError, RunNotFound
+from yaoki.records import State
+
+
+@pytest.fixture(params=["sync", "async"])
+def house(request, tmp_path):
+    return House(request.param, tmp_path)
+
+
+def send(house: House, name: str, *value: object, run_id: str = "r"):
+    return house.outside(lambda verbs: verbs.signal(run_id, name, *value, by="ana"))
+
+
+def waiting_for(house: House, *names: str, **options):
+    step = house.tool(lambda what: house.note(str(what)), effect=Effect.READ_ONLY, name="step")
+
+    @house.loop(name="waits")
+    async def waits(run) -> list[object]:
+        found = []
+        for name in names:
+            try:
+                found.append(await got(run.wait_signal(name, **options)))
+            except TimeoutError:
+                found.append("late")
+            await got(step(found[-1]))
+        return found
+
+    return waits
+
+
+def test_a_run_waits_for_its_signal_and_says_what_to_type(house):
+    loop = waiting_for(house, "approved")
+    receipt = house.run(loop.bind())
+    assert (receipt.status, receipt.waits_for) == (State.WAITING, "signal")
+    assert receipt.next_action == "yaoki signal r approved VALUE"
+    assert send(house, "approved", {"by": "ana"}).status is State.PENDING
+    assert house.run(loop.bind()).value == [{"by": "ana"}]
+
+
+def test_the_nth_wait_takes_the_nth_signal_of_its_name(house):
+    loop = waiting_for(house, "a", "b", "a")
+    house.run(loop.bind())
+    send(house, "a", 1)
+    send(house, "a", 2)
+    send(house, "b")
+    assert house.run(loop.bind()).value == [1, None, 2]
+
+
+def test_a_signal_may_come_before_its_wait(house):
+    @house.loop(name="later")
+    async def later(run) -> int:
+        await got(run.sleep(3600))
+        return await got(run.wait_signal("go", int))
+
+    with Runner(house.url, clock=house.clock, submits_only=True) as runner:
+        if not house.is_async:
+            runner.submit(later.bind(), run_id="r")
+    if house.is_async:
+        house.drive(lambda runner: runner.submit(later.bind(), run_id="r"))
+    send(house, "go", 7)
+    assert house.run(later.bind()).value == 7
+
+
+def test_a_replay_gives_the_same_signal(house):
+    lives = []
+
+    @house.loop(name="twice")
+    async def twice(run) -> int:
+        value = await got(run.wait_signal("go", int))
+        lives.append(value)
+        await got(run.wait_signal("more"))
+        return value
+
+    house.run(twice.bind())
+    send(house, "go", 1)
+    house.run(twice.bind())
+    send(house, "go", 2)
+    send(house, "more")
+    assert house.run(twice.bind()).value == 1
+    assert set(lives) == {1}
+
+
+def test_killed_after_a_signal_was_taken_the_run_goes_on_with_it(house):
+    @house.loop(name="killed")
+    async def killed(run) -> int:
+        value = await got(run.wait_signal("go", int))
+        if len(house.done) == 0:
+            house.note("killed")
+            house.kill()
+        return value
+
+    house.run(killed.bind())
+    send(house, "go", 5)
+    assert house.die(killed.bind()) == -9
+    send(house, "go", 6)
+    assert house.run(killed.bind()).value == 5
+
+
+def test_a_wait_ends_in_time_and_a_replay_raises_again(house):
+    loop = waiting_for(house, "a", "b", timeout_s=600)
+    assert house.run(loop.bind()).status is State.WAITING
+    house.later(601)
+    assert house.run(loop.bind()).status is State.WAITING
+    send(house, "a", "too late for the first")
+    send(house, "b", "in time")
+    assert house.run(loop.bind()).value == ["late", "in time"]
+
+
+@dataclass
+class Verdict:
+    ok: bool
+
+
+def test_a_signal_is_typed_and_one_of_another_type_is_not_taken(house):
+    loop = waiting_for(house, "a", into=Verdict)
+    house.run(loop.bind())
+    send(house, "a", "yes")
+    receipt = house.run(loop.bind())
+    assert (receipt.status, receipt.failure.reason) == (State.DEAD, "encoding")
+    assert "signal 'a' is not what run.wait_signal(into=…) takes" in receipt.failure.message
+
+    good = waiting_for(house, "a", into=Verdict)
+    house.outside(lambda verbs: verbs.redrive("r"))
+    assert house.run(good.bind()).status is State.DEAD, "it is still there"
+
+
+def test_a_step_beside_the_wait_goes_on(tmp_path):
+    house = House("async", tmp_path)
+    step = house.tool(lambda what: what, effect=Effect.READ_ONLY, name="step")
+
+    @house.loop(name="beside")
+    async def beside(run) -> list[object]:
+        async def one(kind: str) -> object:
+            return await run.wait_signal("go") if kind == "signal" else await step(kind)
+
+        return [settled.value for settled in await run.map(one, ["signal", "step"])]
+
+    house.run(beside.bind())
+    assert house.get().attempts == 1
+    send(house, "go", "went")
+    assert house.run(beside.bind()).value == ["went", "step"]
+
+
+def test_a_live_driver_takes_a_signal_up_at_once(tmp_path):
+    house = House("async", tmp_path, real_time=True)
+
+    @house.loop(name="live")
+    async def live(run) -> object:
+        async def one(kind: str) -> object:
+            if kind == "signal":
+                return await run.wait_signal("go")
+            threading.Timer(0.01, lambda: send(house, "go", "went")).start()
+            await run.sleep(2)
+            return None
+
+        return [settled.value for settled in await run.map(one, ["signal", "sleep"])]
+
+    assert house.run(live.bind()).value == ["went", None]
+
+
+def test_what_is_no_signal_is_refused_and_changes_nothing(house):
+    loop = waiting_for(house, "a")
+    house.run(loop.bind())
+    for name in ("", "x" * 201, "new\nline"):
+        with pytest.raises(DeclarationError, match="its name has 1 to 200 printable"):
+            send(house, name, 1)
+    with pytest.raises(RunNotFound):
+        send(house, "a", 1, run_id="nobody")
+    assert house.get().status is State.WAITING
+    send(house, "a", 1)
+    house.run(loop.bind())
+    with pytest.raises(AnswerRefused, match="completed: it takes no signal"):
+        send(house, "a", 1)
+
+
+def test_a_new_pass_takes_the_signals_of_the_abandoned_one_again(house):
+    def fail() -> None:
+        raise ValueError("no")
+
+    broken = [True]
+    breaks = house.tool(fail, effect=Effect.READ_ONLY, retry=Retry.never, name="breaks")
+
+    @house.loop(name="passes")
+    async def passes(run) -> int:
+        value = await got(run.wait_signal("go", int))
+        if broken[0]:
+            await got(breaks())
+        return value
+
+    house.run(passes.bind())
+    send(house, "go", 4)
+    assert house.run(passes.bind()).status is State.DEAD
+    broken[0] = False
+    house.outside(lambda verbs: verbs.redrive("r", "checkpoint"))
+    assert house.run(passes.bind()).value == 4
+
+
+def test_try_call_gives_the_value_or_the_failure(house):
+    def fail(why: str) -> str:
+        raise ValueError(why)
+
+    good = house.tool(lambda what: what, effect=Effect.READ_ONLY, name="good")
+    bad = house.tool(fail, effect=Effect.READ_ONLY, retry=Retry.never, name="bad")
+
+    @house.loop(name="tries")
+    async def tries(run) -> list[object]:
+        one, two = await got(run.try_call(good, "x")), await got(run.try_call(bad, why="y"))
+        assert two.failure is not None
+        return [one.value, one.ok, two.ok, two.failure.reason.split(".")[0]]
+
+    receipt = house.run(tries.bind())
+    assert receipt.value[:3] == ["x", True, False]
+
+    @house.loop(name="wrong")
+    async def wrong(run) -> None:
+        await got(run.try_call(print, "x"))
+
+    assert "run.try_call takes a tool" in house.run(wrong.bind(), "w").failure.message
