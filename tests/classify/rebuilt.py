@@ -44,6 +44,13 @@ def exception(row: Row) -> BaseException:
     for name, value in (("status_code", row["http_status"]), ("sqlstate", row["sqlstate"]), ("errno", row["errno"])):
         if value is not None:
             setattr(exc, name, value)
+    if row["jsonrpc_code"] is not None:
+        exc.error = SimpleNamespace(code=row["jsonrpc_code"], message=row["message"], data=None)
+    if row["aws_code"] is not None:
+        exc.response = {
+            "Error": {"Code": row["aws_code"], "Message": row["message"].partition(": ")[2]},
+            "ResponseMetadata": {"HTTPStatusCode": row["http_status"], "HTTPHeaders": {}},
+        }
     if row["cause"] == "CancelledError":
         exc.__cause__ = built(("asyncio.exceptions.CancelledError", "builtins.BaseException"))("")
     return exc

@@ -49,6 +49,11 @@ DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
             1,
         ),
         ({"retry-after": "3", "x-ratelimit-reset-tokens": "6m0s"}, 3),
+        ({"retry-after": "60s"}, 60),
+        ({"retry-after": "5m"}, 300),
+        ({"x-ms-retry-after-ms": "1500"}, 1.5),
+        ({"ratelimit": '"default";r=0;t=30'}, 30),
+        ({"ratelimit": "limit=10, remaining=0, reset=12"}, 12),
     ],
 )
 def test_headers_say_when(headers: dict[str, str], wait_s: float) -> None:
@@ -122,3 +127,28 @@ VALUE = (
 def test_reading_never_raises_and_answers_within_bounds(headers: dict[str, str], text: str, now_ms: int | None) -> None:
     wait = later(headers, f"try again in {text}", now_ms)
     assert wait is None or 0 <= wait <= 31_536_000
+
+
+@pytest.mark.parametrize(
+    ("text", "wait_s"),
+    [
+        ('{"error":{"type":"usage_limit_reached","resets_in_seconds":900}}', 900),
+        ('{"error":{"type":"usage_limit_reached","resets_at":1445412540}}', 60),
+        ('{"error":{"metadata":{"headers":{"X-RateLimit-Reset":"1445412540000"}}}}', 60),
+        ('{"reset_time":"2015-10-21T07:28:05Z"}', 5),
+        ('{"error":"loading","estimated_time":20.0}', 20),
+        ('{"retryDelay":{"seconds":7,"nanos":0}}', 7),
+        ('{"retry_after":0.35}', 0.35),
+        ("You will regain access on 2015-10-21 at 07:29 UTC.", 60),
+        ("Your limit will reset at 2015-10-21 07:29:00", None),  # of which zone it does not say
+        ("the reset at 3 of the counter", None),
+    ],
+)
+def test_bodies_say_until_when(text: str, wait_s: float | None) -> None:
+    found = later({}, text, NOW_MS)
+    assert found == (None if wait_s is None else pytest.approx(wait_s))
+
+
+def test_a_moment_needs_a_clock_to_hold_it_against() -> None:
+    assert later({}, '{"resets_at":1445412540}', None) is None
+    assert later({"date": DATE}, '{"resets_at":1445412540}', None) == pytest.approx(60)

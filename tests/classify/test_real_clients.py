@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import httpx
+import httpx2
 import pytest
 import requests
 import urllib3
@@ -30,6 +31,19 @@ def by_httpx(url: str) -> object:
 def by_httpx_async(url: str) -> object:
     async def call() -> object:
         async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
+            return (await client.post(url, content=b"x")).raise_for_status()
+
+    return asyncio.run(call())
+
+
+def by_httpx2(url: str) -> object:
+    with httpx2.Client(timeout=TIMEOUT_S, trust_env=False) as client:
+        return client.post(url, content=b"x").raise_for_status()
+
+
+def by_httpx2_async(url: str) -> object:
+    async def call() -> object:
+        async with httpx2.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
             return (await client.post(url, content=b"x")).raise_for_status()
 
     return asyncio.run(call())
@@ -65,7 +79,7 @@ def by_urllib(url: str) -> object:
         return answer.read()
 
 
-CLIENTS = [by_httpx, by_httpx_async, by_requests, by_urllib3, by_aiohttp, by_urllib]
+CLIENTS = [by_httpx, by_httpx_async, by_httpx2, by_httpx2_async, by_requests, by_urllib3, by_aiohttp, by_urllib]
 
 
 def failure_of(call: Callable[[str], object], url: str) -> Failure:
@@ -127,7 +141,9 @@ def test_each_client_s_failure_means_the_same(
     assert (failure.kind, failure.executed, failure.retry_after_s) == (kind, executed, wait_s), failure
 
 
-@pytest.mark.parametrize("call", [by_httpx, by_httpx_async, by_requests, by_urllib3], ids=lambda call: call.__name__)
+@pytest.mark.parametrize(
+    "call", [by_httpx, by_httpx_async, by_httpx2, by_requests, by_urllib3], ids=lambda call: call.__name__
+)
 def test_a_quota_in_the_body_outweighs_its_429(wild: str, call: Any) -> None:
     failure = failure_of(call, wild + "/429-quota")
     assert (failure.kind, failure.executed, failure.reason) == (K.BUDGET, NO, "http.429.insufficient_quota")
@@ -210,7 +226,9 @@ def test_an_answer_that_is_no_json_is_semantic(wild: str, call: Any) -> None:
     assert failure_of(call, wild + "/not-json").kind is K.SEMANTIC
 
 
-@pytest.mark.parametrize("call", [by_httpx, by_requests, by_urllib3, by_aiohttp], ids=lambda call: call.__name__)
+@pytest.mark.parametrize(
+    "call", [by_httpx, by_httpx2, by_requests, by_urllib3, by_aiohttp], ids=lambda call: call.__name__
+)
 def test_an_undecodable_body_came_from_a_server_that_may_have_acted(wild: str, call: Any) -> None:
     failure = failure_of(call, wild + "/bad-gzip")
     assert failure.executed is MAYBE, failure
@@ -218,7 +236,7 @@ def test_an_undecodable_body_came_from_a_server_that_may_have_acted(wild: str, c
 
 
 @pytest.mark.parametrize("url", ["nothing", "ftp://127.0.0.1/x", "http://"])
-@pytest.mark.parametrize("call", [by_httpx, by_requests], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("call", [by_httpx, by_httpx2, by_requests], ids=lambda call: call.__name__)
 def test_a_url_that_is_none_is_a_bug_and_sent_nothing(call: Any, url: str) -> None:
     failure = failure_of(call, url)
     assert (failure.kind, failure.executed) == (K.PROGRAMMING, NO), failure
@@ -235,11 +253,17 @@ def following(call: Any) -> Any:
         with urllib3.PoolManager(retries=urllib3.Retry(total=2, connect=0, redirect=2)) as pool:
             return classify(pool.request("POST", url, body=b"x", timeout=TIMEOUT_S), now_ms=0)
 
-    return {by_httpx: by_httpx_following, by_urllib3: by_urllib3_following}.get(call, call)
+    def by_httpx2_following(url: str) -> object:
+        with httpx2.Client(timeout=TIMEOUT_S, trust_env=False, follow_redirects=True) as client:
+            return client.post(url, content=b"x").raise_for_status()
+
+    return {by_httpx: by_httpx_following, by_httpx2: by_httpx2_following, by_urllib3: by_urllib3_following}.get(
+        call, call
+    )
 
 
 @pytest.mark.parametrize(
-    "call", [by_httpx, by_requests, by_urllib3, by_aiohttp, by_urllib], ids=lambda call: call.__name__
+    "call", [by_httpx, by_httpx2, by_requests, by_urllib3, by_aiohttp, by_urllib], ids=lambda call: call.__name__
 )
 def test_a_failure_after_a_redirect_says_nothing_of_the_first_request(wild: str, call: Any) -> None:
     away = failure_of(following(call), wild + "/away")
@@ -248,7 +272,7 @@ def test_a_failure_after_a_redirect_says_nothing_of_the_first_request(wild: str,
     assert (lost.kind, lost.executed) == (K.PERMANENT, MAYBE), lost
 
 
-@pytest.mark.parametrize("call", [by_httpx, by_requests, by_aiohttp], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("call", [by_httpx, by_httpx2, by_requests, by_aiohttp], ids=lambda call: call.__name__)
 def test_a_redirect_that_repeats_the_request_leaves_its_refusal(wild: str, call: Any) -> None:
     again = failure_of(following(call), wild + "/again-lost")
     assert (again.kind, again.executed) == (K.PERMANENT, NO), again

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CERTIFICATE = Path(__file__).parent / "data" / "self_signed.pem"
 
@@ -99,6 +99,27 @@ def serving(*, tls: bool = False) -> Iterator[int]:
         yield server.server_address[1]
     finally:
         server.released.set()  # type: ignore[attr-defined]
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextlib.contextmanager
+def answering(speak: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Serve raw connections on a free port of loopback until the block ends: `speak`, then hang up; yields the port."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.settimeout(20)
+            with contextlib.suppress(OSError):
+                speak(self.request)
+
+    server = _Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
         server.shutdown()
         server.server_close()
         thread.join()

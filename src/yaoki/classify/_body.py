@@ -93,6 +93,10 @@ def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) 
             _sentence(said, body, depth, unwrapped)
     for name in (*_CODES, *_STATUSES):
         _code(fields.get(name), body)
+    if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(
+        word
+    ):  # Slack, OAuth: `{"error": "invalid_auth"}`
+        body.codes.append(word)
     for name in ("quotaId", "quota_limit", "quotaMetric"):
         if isinstance(quota := fields.get(name), str):
             body.quotas.append(quota)
@@ -106,6 +110,7 @@ def _sentence(said: str, body: Body, depth: int, unwrapped: int) -> None:
         body.messages.append(said)
 
 
+_WORD = pattern(r"[a-z]{3,40}(_[a-z]{2,40}){0,6}", re.ASCII)
 _NUMBER = pattern(r"[45][0-9]{2}", re.ASCII)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from yaoki.classify import _codes, _http, _phrases, _process, _python, _status, _system
-from yaoki.classify._control import is_control_flow
-from yaoki.classify._evidence import Evidence
+from yaoki.classify import _codes, _families, _http, _phrases, _process, _python, _status, _system
+from yaoki.classify._control import is_control_flow, leaves
+from yaoki.classify._evidence import Evidence, own_name
 from yaoki.classify._later import DAY_S, later, told_s
 from yaoki.classify._own import own_rule
+from yaoki.classify._plugins import installed
 from yaoki.classify._redact import MESSAGE_MAX, fingerprint, redact
 from yaoki.classify._redirects import followed_redirect
 from yaoki.classify._rule import ORDER, Rule, registered
@@ -22,7 +23,6 @@ __all__ = ["attempt_timed_out", "classify", "process_died"]
 
 _K = FailureKind
 _DEPTH_MAX: Final = 8
-_MEMBERS_MAX: Final = 100
 _HEALING: Final = frozenset({_K.TRANSIENT, _K.RATE_LIMITED, _K.OVERLOADED})
 
 
@@ -43,7 +43,7 @@ def classify(error_or_response: object, *, now_ms: int | None = None) -> Failure
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException:  # noqa: BLE001 - an object that breaks its reader is still a failure to report
-        name = type(error_or_response).__name__
+        name = own_name(type(error_or_response))
         return Failure(
             kind=_K.UNKNOWN, reason=f"unknown.{name}"[:120], message=name[:MESSAGE_MAX], fingerprint=fingerprint(name)
         )
@@ -84,7 +84,7 @@ def _judged(evidence: Evidence) -> Failure:
         return _worst(evidence, cast("BaseExceptionGroup[BaseException]", subject))
     if issubclass(type(subject), StepFailed):
         return cast("StepFailed", subject).failure
-    found = _asked(evidence, registered())
+    found = _asked(evidence, registered()) or _asked(evidence, installed())
     if found is not None:
         return found if found.retry_after_s is not None else _timed(evidence, found)
     found = _asked(evidence, _RULES)
@@ -114,6 +114,7 @@ _RULES: Final = tuple(
     sorted(
         (
             own_rule(_judged),
+            *_families.RULES,
             *_codes.RULES,
             *_system.RULES,
             *_process.RULES,
@@ -130,11 +131,12 @@ _RULES: Final = tuple(
 
 def _worst(evidence: Evidence, group: BaseExceptionGroup[BaseException]) -> Failure:
     """Judge a group by its worst member, what heals least; its executed is the strongest of all."""
-    if evidence.depth >= _DEPTH_MAX:
+    members, whole = leaves(group)
+    if evidence.depth >= _DEPTH_MAX or not members:
         return Failure(kind=_K.UNKNOWN, reason="unknown.group", evidence="none")
-    found = [_judged(evidence.under(member)) for member in group.exceptions[:_MEMBERS_MAX]]
+    found = [_judged(evidence.under(member)) for member in members]
     worst = min(found, key=lambda failure: _BADNESS.index(failure.kind))
-    executed = worst.executed
+    executed = worst.executed if whole else strongest(worst.executed, Executed.MAYBE)
     for failure in found:
         executed = strongest(executed, failure.executed)
     hints = [failure.retry_after_s for failure in found if failure.retry_after_s is not None]

@@ -16,6 +16,7 @@ from yaoki.classify._phrases import judge_prose
 from yaoki.classify._python import quotes_no_server
 from yaoki.classify._rule import Rule
 from yaoki.classify._status import executed_by_status, failure_of_status
+from yaoki.classify._vendors import documented, executed_of_code
 from yaoki.records import Executed, Failure, FailureKind, Scope
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from yaoki.classify._body import Body
     from yaoki.classify._evidence import Evidence
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "judge_code", "spelled"]
 
 _K = FailureKind
 
@@ -39,7 +40,7 @@ _WORDS: Final = (
     _words(
         _K.PERMANENT,
         Scope.KEY,
-        "api_?key|authenticat|unauthori|not_authorized|credential|invalid_token|token_(expired|invalid)",
+        "api_?key|authenticat|unauthori|invalid_auth|not_authed|account_inactive|not_authorized|credential|invalid_token|token_(expired|invalid)",
         "(access|permission)_?denied|permission|forbidden|unsupported_country",
         "deactivat|disabl|revok|suspend|expired|terminated|on_hold|billing_not_active",
     ),
@@ -96,9 +97,10 @@ _NOISE = pattern(r"[^a-z0-9]+")
 _CODE_MAX = 80
 
 
-def _spelled(code: str) -> str:
+def spelled(code: str) -> str:
     """Return a code in small letters with underscores: `ThrottlingException` → `throttling_exception`."""
-    return _NOISE.sub("_", _CAMEL.sub("_", code[:_CODE_MAX]).lower()).strip("_")
+    code = code.rpartition("#")[2][:_CODE_MAX]  # `com.amazon.coral.service#ThrottlingException`
+    return _NOISE.sub("_", _CAMEL.sub("_", code).lower()).strip("_")
 
 
 def _by_word(code: str) -> tuple[FailureKind, Scope] | None:
@@ -120,7 +122,7 @@ def judge_code(evidence: Evidence) -> Failure | None:
         or judge_prose(evidence)
         or (failure_of_status(body.status) if body.status and body.status != status else None)
     )
-    if found is None or (status is None and body.status is None):
+    if found is None or (status is None and body.status is None) or " vendor." in found.evidence:
         return found
     return _settled(found, status or body.status or 0)
 
@@ -140,21 +142,56 @@ def _quota(body: Body, status: int | None) -> Failure | None:
 
 
 def _word(evidence: Evidence, body: Body, status: int | None) -> Failure | None:
-    for raw in body.codes:
-        code = _spelled(raw)
-        if code in _HARMLESS or not (found := _by_word(code)):
+    codes = [code for raw in body.codes if (code := spelled(raw)) not in _HARMLESS]
+    known = [(code, found) for code in codes if (found := documented(code))]
+    for code, found in known:
+        return _said(evidence, found, vague=_is_vague(code)) or _renamed(found, code, status or body.status, evidence)
+    for code in codes:
+        if (sort := _by_word(code)) is None:
             continue
-        kind, scope = found
-        # What a sentence of the same body says about money or size outweighs a code about rates.
-        if kind in _HEALING and (said := judge_prose(evidence)) is not None and said.kind not in _HEALING:
-            return said
+        kind, scope = sort
         executed = Executed.NO if status is None and kind in _REFUSALS else Executed.MAYBE
-        return Failure(
+        found = Failure(
             kind=kind, reason=f"{_prefix(status)}.{code}", scope=scope, executed=executed, evidence="body.code"
         )
+        return _said(evidence, found, vague=_is_vague(code)) or found
     return None
 
 
+def _said(evidence: Evidence, found: Failure, *, vague: bool = False) -> Failure | None:
+    """
+    Return what a sentence of the same body says where it knows better.
+
+    Money or size outweighs a code about rates; money one about permission; anything a code that says no more
+    than that the server failed.
+    """
+    if found.kind not in _HEALING and not (found.kind is _K.PERMANENT and found.scope is Scope.KEY):
+        return None
+    said = judge_prose(evidence)
+    if said is None or said.kind is found.kind:
+        return None
+    if said.kind is _K.BUDGET or (found.kind in _HEALING and (vague or said.kind not in _HEALING)):
+        return said
+    return None
+
+
+def _renamed(found: Failure, code: str, status: int | None, evidence: Evidence) -> Failure:
+    """Return a documented code's answer with the status before its name, and executed as the status has it."""
+    return Failure(
+        kind=found.kind,
+        reason=f"{_prefix(status)}.{code}",
+        scope=found.scope,
+        executed=executed_of_code(found.executed, status if evidence.status is None else evidence.status),
+        evidence=found.evidence,
+        hint=found.hint,
+    )
+
+
+def _is_vague(code: str) -> bool:
+    return _VAGUE.fullmatch(code) is not None
+
+
+_VAGUE = pattern("(internal|server)(_server)?(_error|_exception)?|api_error|unknown_error")
 _HEALING = frozenset({_K.TRANSIENT, _K.RATE_LIMITED, _K.OVERLOADED})
 _REFUSALS = frozenset({_K.RATE_LIMITED, _K.BUDGET, _K.CAPABILITY, _K.PERMANENT, _K.PROGRAMMING})
 
@@ -168,8 +205,8 @@ def _settled(found: Failure, status: int) -> Failure:
     executed = executed_by_status(status)
     if status == 503 and found.kind in _REFUSALS | {_K.OVERLOADED}:
         executed = Executed.NO
-    if 200 <= status < 300 and found.kind is _K.SEMANTIC:
-        executed = Executed.YES
+    if 200 <= status < 300 and found.kind is not _K.SEMANTIC:
+        executed = Executed.MAYBE  # the end of an answer that had begun
     return Failure(
         kind=found.kind,
         reason=found.reason,

@@ -8,7 +8,7 @@ of urllib's, what was received already is looked at.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from yaoki.classify._body import NOTHING, Body, read
 from yaoki.classify._received import received
@@ -16,7 +16,7 @@ from yaoki.classify._received import received
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["TEXT_MAX", "Evidence", "names_of"]
+__all__ = ["TEXT_MAX", "Evidence", "names_of", "own_name"]
 
 TEXT_MAX = 20_000
 """Characters of a message or body that are looked at."""
@@ -58,6 +58,18 @@ class Evidence:
     def get(self, name: str, default: object = None) -> object:
         """Return an attribute, or the default if it is missing or reading it raises."""
         return _get(self.subject, name, default)
+
+    def call(self, name: str) -> object:
+        """Return what a method without arguments answers; `None` if there is none, or it raises."""
+        method = _get(self.subject, name)
+        if not callable(method):
+            return None
+        try:
+            return method()
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException:  # noqa: BLE001 - as a property's
+            return None
 
     @_lazy
     def is_exception(self) -> bool:
@@ -226,20 +238,38 @@ def names_of(cls: type) -> tuple[tuple[str, ...], frozenset[str]]:
     if found is None:
         if len(_NAMES) >= _NAMES_MAX:  # classes made in a loop must not fill the memory
             _NAMES.clear()
-        names = tuple(f"{_package(base)}.{base.__name__}" for base in cls.__mro__ if base is not object)
+        mro: tuple[type, ...] = _MRO.__get__(cls)
+        names = tuple(f"{_package(base)}.{own_name(base)}" for base in mro if base is not object)
         found = (names or ("builtins.object",), frozenset(names))
         _NAMES[cls] = found
     return found
 
 
+_MRO: Any = type.__dict__["__mro__"]
+_NAME: Any = type.__dict__["__name__"]
+_MODULE: Any = type.__dict__["__module__"]
+"""The descriptors themselves: a metaclass may answer for its classes what it likes."""
+_NAME_MAX = 200
+
+
+def own_name(cls: type) -> str:
+    """Return a class's name, bounded."""
+    name: str = _NAME.__get__(cls)
+    return name[:_NAME_MAX]
+
+
 def _package(cls: type) -> str:
-    module = cast("object", getattr(cls, "__module__", ""))
-    root = module.partition(".")[0] if isinstance(module, str) else ""
+    try:
+        module: object = _MODULE.__get__(cls)
+    except Exception:  # noqa: BLE001 - a class without a module has no package
+        return ""
+    root = module.partition(".")[0][:_NAME_MAX] if type(module) is str else ""
     return {
         "_socket": "socket",
         "_ssl": "ssl",
         "httpx2": "httpx",
         "httpcore": "httpx",
+        "httpcore2": "httpx",
         "pydantic_core": "pydantic",
     }.get(root, root)
 

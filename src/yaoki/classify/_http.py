@@ -20,7 +20,7 @@ from yaoki.records import Executed, Failure, FailureKind, Scope
 if TYPE_CHECKING:
     from yaoki.classify._evidence import Evidence
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "package_of"]
 
 _K = FailureKind
 _NO, _MAYBE = Executed.NO, Executed.MAYBE
@@ -35,16 +35,18 @@ def _sort(
 
 _CONNECTING: Final = {
     **_sort(_K.TRANSIENT, _NO, "timeout.connect",
-            "httpx.ConnectTimeout requests.ConnectTimeout urllib3.ConnectTimeoutError aiohttp.ConnectionTimeoutError"),
+            "httpx.ConnectTimeout requests.ConnectTimeout urllib3.ConnectTimeoutError aiohttp.ConnectionTimeoutError"
+            " botocore.ConnectTimeoutError"),
     **_sort(_K.TRANSIENT, _NO, "net.connect",
             "httpx.ConnectError urllib3.NewConnectionError urllib3.NameResolutionError aiohttp.ClientConnectorError"
-            " aiohttp.ClientConnectorDNSError aiohttp.UnixClientConnectorError"),
+            " aiohttp.ClientConnectorDNSError aiohttp.UnixClientConnectorError botocore.EndpointConnectionError"
+            " httpx.ConnectionNotAvailable"),
     **_sort(_K.TRANSIENT, _NO, "net.proxy",
             "httpx.ProxyError requests.ProxyError urllib3.ProxyError aiohttp.ClientProxyConnectionError"
-            " aiohttp.ClientHttpProxyError"),
+            " aiohttp.ClientHttpProxyError botocore.ProxyConnectionError"),
     **_sort(_K.PERMANENT, _NO, "tls.handshake",
             "aiohttp.ClientConnectorSSLError aiohttp.ClientConnectorCertificateError"
-            " aiohttp.ServerFingerprintMismatch"),
+            " aiohttp.ServerFingerprintMismatch urllib3.CertificateError"),
 }  # fmt: skip
 """Raised before a byte of the request left; asked before errno, whose own answer does not know the phase."""
 
@@ -52,38 +54,52 @@ _SENT: Final = {
     **_sort(_K.OVERLOADED, _NO, "timeout.pool", "httpx.PoolTimeout urllib3.EmptyPoolError urllib3.FullPoolError",
             Scope.PROCESS),
     **_sort(_K.TRANSIENT, _MAYBE, "timeout.read",
-            "httpx.ReadTimeout requests.ReadTimeout urllib3.ReadTimeoutError aiohttp.SocketTimeoutError"),
+            "httpx.ReadTimeout requests.ReadTimeout urllib3.ReadTimeoutError aiohttp.SocketTimeoutError"
+            " botocore.ReadTimeoutError"),
     **_sort(_K.TRANSIENT, _MAYBE, "timeout.write", "httpx.WriteTimeout"),
     **_sort(_K.TRANSIENT, _MAYBE, "timeout",
             "httpx.TimeoutException requests.Timeout urllib3.TimeoutError aiohttp.ServerTimeoutError"),
     **_sort(_K.TRANSIENT, _MAYBE, "net.disconnected",
             "httpx.RemoteProtocolError h11.RemoteProtocolError http.RemoteDisconnected"
-            " aiohttp.ServerDisconnectedError"),
+            " aiohttp.ServerDisconnectedError botocore.ConnectionClosedError"),
     **_sort(_K.TRANSIENT, _MAYBE, "net.broken",
             "httpx.ReadError httpx.WriteError httpx.CloseError httpx.NetworkError httpx.TransportError"
-            " requests.ConnectionError urllib3.ProtocolError aiohttp.ClientOSError aiohttp.ClientConnectionResetError"
-            " aiohttp.ServerConnectionError aiohttp.ClientConnectionError"),
+            " httpx.ProtocolError requests.ConnectionError urllib3.ProtocolError urllib3.MaxRetryError"
+            " aiohttp.ClientOSError aiohttp.ClientConnectionResetError"
+            " aiohttp.ServerConnectionError aiohttp.ClientConnectionError botocore.ConnectionError"
+            " botocore.HTTPClientError"),
     **_sort(_K.TRANSIENT, _MAYBE, "stream.cut",
             "requests.ChunkedEncodingError urllib3.IncompleteRead urllib3.InvalidChunkLength http.IncompleteRead"
-            " aiohttp.ClientPayloadError urllib.ContentTooShortError"),
+            " aiohttp.ClientPayloadError aiohttp.ContentLengthError aiohttp.TransferEncodingError aiohttp.EofStream"
+            " aiohttp.UploadAbortedError urllib.ContentTooShortError botocore.ResponseStreamingError"
+            " botocore.IncompleteReadError"),
     # urllib3 raises it for the handshake and for a read alike; what lies beneath tells.
-    **_sort(_K.PERMANENT, _MAYBE, "tls", "requests.SSLError urllib3.SSLError aiohttp.ClientSSLError"),
+    **_sort(_K.PERMANENT, _MAYBE, "tls", "requests.SSLError urllib3.SSLError aiohttp.ClientSSLError botocore.SSLError"),
     **_sort(_K.OVERLOADED, _MAYBE, "http.retries_exhausted", "requests.RetryError urllib3.ResponseError"),
-    **_sort(_K.PERMANENT, _MAYBE, "http.not_http", "http.BadStatusLine http.UnknownProtocol http.LineTooLong"),
+    **_sort(_K.PERMANENT, _MAYBE, "http.not_http", "http.BadStatusLine http.UnknownProtocol http.LineTooLong"
+            " httpx.SSEError urllib3.HeaderParsingError"
+            " aiohttp.HttpProcessingError aiohttp.WSHandshakeError"),
     **_sort(_K.PERMANENT, _MAYBE, "http.encoding",
-            "httpx.DecodingError requests.ContentDecodingError urllib3.DecodeError", Scope.REQUEST),
+            "httpx.DecodingError requests.ContentDecodingError urllib3.DecodeError aiohttp.PayloadEncodingError"
+            " aiohttp.DecompressSizeError aiohttp.TooManyMembersError", Scope.REQUEST),
     **_sort(_K.PERMANENT, _MAYBE, "http.redirects",
             "httpx.TooManyRedirects requests.TooManyRedirects aiohttp.TooManyRedirects"
-            " aiohttp.InvalidUrlRedirectClientError aiohttp.NonHttpUrlRedirectClientError", Scope.REQUEST),
+            " aiohttp.InvalidUrlRedirectClientError aiohttp.NonHttpUrlRedirectClientError aiohttp.RedirectClientError",
+            Scope.REQUEST),
     **_sort(_K.PROGRAMMING, _NO, "http.url",
             "httpx.UnsupportedProtocol httpx.InvalidURL requests.MissingSchema requests.InvalidSchema"
             " requests.InvalidURL requests.InvalidProxyURL requests.InvalidHeader requests.URLRequired"
             " urllib3.LocationValueError"
-            " urllib3.InvalidHeader aiohttp.InvalidURL http.InvalidURL", Scope.REQUEST),
+            " urllib3.InvalidHeader urllib3.ProxySchemeUnsupported aiohttp.InvalidURL aiohttp.NonHttpUrlClientError"
+            " http.InvalidURL", Scope.REQUEST),
     **_sort(_K.PROGRAMMING, _MAYBE, "http.misuse",
             "httpx.LocalProtocolError httpx.StreamError httpx.CookieConflict requests.StreamConsumedError"
             " requests.UnrewindableBodyError requests.InvalidJSONError urllib3.ClosedPoolError urllib3.HostChangedError"
-            " urllib3.UnrewindableBodyError http.ImproperConnectionState http.NotConnected", Scope.REQUEST),
+            " urllib3.UnrewindableBodyError urllib3.BodyNotHttplibCompatible urllib3.TimeoutStateError"
+            " requests.CookieConflictError aiohttp.LookupError http.ImproperConnectionState http.NotConnected",
+            Scope.REQUEST),
+    # A WebSocket that was broken off, or whose peer broke its rules.
+    **_sort(_K.TRANSIENT, _MAYBE, "websocket.closed", "aiohttp.WebSocketError"),
 }  # fmt: skip
 
 _SEMANTIC = Failure(kind=_K.SEMANTIC, reason="json.malformed", evidence="class")
@@ -188,6 +204,9 @@ _WRAPPERS = (
     "urllib3.ProtocolError",
     "urllib3.SSLError",
     "urllib.URLError",
+    "botocore.SSLError",
+    "botocore.ConnectionClosedError",
+    "botocore.HTTPClientError",
 )
 
 
@@ -223,6 +242,11 @@ def _find(evidence: Evidence, table: dict[str, Failure]) -> Failure | None:
         if found := table.get(name):
             return found
     return None
+
+
+def package_of(own: str) -> str:
+    """Return the client whose class this is by its own name, the first where several have it; else nothing."""
+    return next((name.partition(".")[0] for name in (*_CONNECTING, *_SENT) if name.partition(".")[2] == own), "")
 
 
 RULES = (

@@ -2,9 +2,11 @@
 "Later", in every form servers say it.
 
 Retry-After is seconds or an HTTP-date (RFC 9110, 10.2.3), a date meant against the server's own clock, so it
-is held against its `Date` where there is one. `retry-after-ms` is Azure's and OpenAI's. Reset headers hold Go
-durations (OpenAI: `6m0s`), seconds, unix times (GitHub) or RFC 3339 times (Anthropic). Bodies hold
-google.rpc.RetryInfo, `retry_after` fields, and sentences. Nothing here raises, whatever the bytes.
+is held against its `Date` where there is one; some servers write a duration (`60s`). `retry-after-ms` is Azure's
+and OpenAI's, `x-ms-retry-after-ms` Cosmos DB's. Reset headers hold Go durations (OpenAI: `6m0s`), seconds, unix
+times (GitHub) or RFC 3339 times (Anthropic); `RateLimit: …;t=5` is the IETF's draft. Bodies hold
+google.rpc.RetryInfo, `retry_after`, `resets_in_seconds`, `resets_at` and `estimated_time` fields, and sentences.
+Nothing here raises, whatever the bytes.
 """
 
 from __future__ import annotations
@@ -39,12 +41,23 @@ _PHRASE = pattern(
     re.IGNORECASE | re.ASCII,
 )
 _FIELD = pattern(
-    r"[\"']?retry_?(?:after|delay|in)(_?ms|_?seconds|_?s)?\\{0,4}[\"']\s*:\s*\\{0,4}[\"']?(\d{1,12}(?:\.\d{1,12})?)(ms|s)?",
+    r"[\"']?(?:retry_?(?:after|delay|in)|resets?_?(?:in|after)|estimated_time)(_?ms|_?seconds|_?s)?\\{0,4}[\"']\s*:\s*"
+    r"\\{0,4}[\"']?(?:\{\s*\\{0,4}[\"']seconds\\{0,4}[\"']\s*:\s*[\"']?)?(\d{1,12}(?:\.\d{1,12})?)(ms|s|m|h)?\b",
     re.IGNORECASE | re.ASCII,
 )
+_AT = pattern(
+    r"[\"'](?:x-ratelimit-reset|resets?_?at|reset_?time|retry_?at)\\{0,4}[\"']\s*:\s*\\{0,4}[\"']?([0-9TZ:.+-]{10,40})",
+    re.IGNORECASE | re.ASCII,
+)
+_SAID_AT = pattern(
+    r"(?:reset(?:s)?|again|access|retry|available)(?: again)? (?:at|on|after)[: ]{1,2}"
+    r"(\d{4}-\d\d-\d\d)(?:[T ]| at )(\d\d:\d\d(?::\d\d)?(?:\.\d{1,6})?)\s?(?:Z|UTC|GMT)",
+    re.IGNORECASE | re.ASCII,
+)
+"""Only where it says that it is UTC."""
 
 
-_SAYS_WHEN = pattern("retry|again|wait|reset|available", re.IGNORECASE)
+_SAYS_WHEN = pattern("retry|again|wait|reset|available|estimated_time|regain", re.IGNORECASE)
 
 
 def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
@@ -63,15 +76,18 @@ def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> flo
 def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
     """Return the wait addressed to this request: everything but the reset headers. Names in lower case."""
     try:
-        if (ms := headers.get("retry-after-ms")) and (number := _number(ms)) is not None:
-            return _bounded(number / 1000)
+        for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+            if (ms := headers.get(name)) and (number := _number(ms)) is not None:
+                return _bounded(number / 1000)
         if after := headers.get("retry-after"):
             number = _number(after)
             if number is None:
-                number = _date_s(after, _server_now_s(headers, now_ms))
+                known = _GO.fullmatch(after.strip())
+                number = _duration_s(after) if known else _date_s(after, _server_now_s(headers, now_ms))
             if number is not None:
                 return _bounded(number)
-        return phrase_s(body_text)
+        said = phrase_s(body_text)
+        return said if said is not None else _moment_s(body_text, _server_now_s(headers, now_ms))
     except (ValueError, TypeError, OverflowError, AttributeError):
         return None
 
@@ -84,12 +100,25 @@ def phrase_s(text: str) -> float | None:
     waits: list[float] = []
     if found := _FIELD.search(text):
         unit = (found[3] or found[1] or "s").lower().strip("_")
-        waits.append(float(found[2]) * (0.001 if unit == "ms" else 1.0))
+        waits.append(float(found[2]) * _UNITS.get(unit, 1.0))
     for found in _PHRASE.finditer(text):
         if (duration := _duration_s(found[1])) is not None:
             waits.append(duration)
             break
     return _bounded(max(waits)) if waits else None
+
+
+def _moment_s(text: str, now_s: float | None) -> float | None:
+    """Return the wait until the moment a body names, as a field or in a sentence."""
+    text = text[:_TEXT_MAX]
+    if now_s is None or _SAYS_WHEN.search(text) is None:
+        return None
+    if found := _AT.search(text):
+        return _reset_value_s(found[1], now_s)
+    if said := _SAID_AT.search(text):
+        at = _iso_s(f"{said[1]}T{said[2]}")
+        return None if at is None else _bounded(at - now_s)
+    return None
 
 
 def _duration_s(text: str) -> float | None:
@@ -156,6 +185,9 @@ def _reset_s(headers: Mapping[str, str], now_s: float | None) -> float | None:
     empty: list[float] = []
     every: list[float] = []
     for name, value in headers.items():
+        if name == "ratelimit" and (window := _WINDOW.search(value)):
+            every.append(_bounded(float(window[1])))
+            continue
         if "reset" not in name or "limit" not in name:
             continue
         wait = _reset_value_s(value, now_s)
@@ -181,4 +213,6 @@ def _reset_value_s(value: str, now_s: float | None) -> float | None:
         return None
 
 
+_WINDOW = pattern(r"(?:^|[;,\s])(?:t|reset)\s?=\s?(\d{1,12})", re.IGNORECASE | re.ASCII)
+"""draft-ietf-httpapi-ratelimit-headers: `"default";r=0;t=30`, in older ones `limit=10, remaining=0, reset=30`."""
 _GO = pattern(r"(?:\d{1,12}(?:\.\d{1,12})?(?:ms|us|µs|ns|[smhd])){1,6}", re.ASCII)

@@ -37,7 +37,7 @@ _BUILTIN: Final = {
         " IndexError ValueError UnicodeError UnicodeDecodeError UnicodeEncodeError ArithmeticError ZeroDivisionError"
         " OverflowError FloatingPointError AssertionError NotImplementedError RecursionError SyntaxError"
         " IndentationError StopIteration StopAsyncIteration BufferError ReferenceError SystemError"
-        " PythonFinalizationError",
+        " PythonFinalizationError Warning",
         Executed.MAYBE,
         Scope.REQUEST,
     ),
@@ -72,7 +72,9 @@ _LIBRARY: Final = {
     ),
     "msgspec.ValidationError": Failure(kind=_K.SEMANTIC, reason="validation.msgspec", evidence="class"),
     "msgspec.DecodeError": Failure(kind=_K.SEMANTIC, reason="json.malformed", evidence="class"),
-    "sqlite3.ProgrammingError": Failure(kind=_K.PROGRAMMING, reason="sqlite.ProgrammingError", evidence="class"),
+    "msgspec.EncodeError": Failure(kind=_K.PROGRAMMING, reason="json.unencodable", evidence="class"),
+    "pydantic.PydanticUserError": Failure(kind=_K.PROGRAMMING, reason="python.PydanticUserError", evidence="class"),
+    "pydantic.InvalidSchemaError": Failure(kind=_K.PROGRAMMING, reason="python.InvalidSchemaError", evidence="class"),
     "yaoki.JournalError": Failure(kind=_K.FATAL, reason="journal", scope=Scope.PROCESS, evidence="class"),
     "yaoki.OutsideRun": Failure(
         kind=_K.PROGRAMMING, reason="outside.run", executed=Executed.NO, evidence="class"

@@ -71,7 +71,7 @@ def _in_traceback(traceback: TracebackType | None) -> bool:
 
 
 def _looped(frame: FrameType, package: str, history: str) -> bool:
-    if _module(frame).partition(".")[0] != package:
+    if _module(frame).partition(".")[0].removesuffix("2") != package:  # httpx2 is httpx's next
         return False
     return not history or _moved(frame.f_locals.get(history))
 

@@ -17,7 +17,7 @@ from yaoki.records import Executed, Failure, FailureKind, Scope
 if TYPE_CHECKING:
     from yaoki.classify._evidence import Evidence
 
-__all__ = ["RULES", "judge_system"]
+__all__ = ["RULES", "failure_of_errno", "failure_of_resolving", "judge_system"]
 
 _K = FailureKind
 _NO, _MAYBE = Executed.NO, Executed.MAYBE
@@ -30,10 +30,12 @@ def _table() -> dict[int, Failure]:
         (_K.TRANSIENT, _NO, Scope.PROCESS, "EADDRNOTAVAIL EADDRINUSE"),
         (_K.TRANSIENT, _MAYBE, Scope.VENDOR,
          "ECONNRESET ECONNABORTED EPIPE ESHUTDOWN ENOTCONN ENETRESET ETIMEDOUT ETIME EREMOTEIO ESTALE EPROTO ECOMM"),
-        (_K.TRANSIENT, _MAYBE, Scope.REQUEST, "EAGAIN EINTR EBUSY ETXTBSY EALREADY EINPROGRESS EDEADLK"),
-        (_K.OVERLOADED, _MAYBE, Scope.PROCESS, "EMFILE ENFILE ENOBUFS ENOLCK EUSERS"),
-        (_K.FATAL, _MAYBE, Scope.PROCESS, "ENOMEM ENOSPC EDQUOT EIO"),
-        (_K.CAPABILITY, _MAYBE, Scope.REQUEST, "E2BIG EFBIG EMSGSIZE ENAMETOOLONG"),
+        (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "ENONET ENOLINK ESTRPIPE EREMCHG ESRMNT"),
+        (_K.TRANSIENT, _MAYBE, Scope.REQUEST, "EAGAIN EINTR EBUSY ETXTBSY EALREADY EINPROGRESS EDEADLK ERESTART"),
+        (_K.TRANSIENT, _MAYBE, Scope.REQUEST, "EOWNERDEAD EDEADLOCK EWOULDBLOCK"),
+        (_K.OVERLOADED, _MAYBE, Scope.PROCESS, "EMFILE ENFILE ENOBUFS ENOLCK EUSERS ENOSR EPROCLIM"),
+        (_K.FATAL, _MAYBE, Scope.PROCESS, "ENOMEM ENOSPC EDQUOT EIO EUCLEAN ENOTRECOVERABLE EHWPOISON"),
+        (_K.CAPABILITY, _MAYBE, Scope.REQUEST, "E2BIG EFBIG EMSGSIZE ENAMETOOLONG EOVERFLOW ETOOMANYREFS"),
         (_K.PROGRAMMING, _MAYBE, Scope.REQUEST, "EBADF EFAULT ENOTSOCK EDESTADDRREQ EISCONN EDOM ERANGE"),
         (_K.PERMANENT, _MAYBE, Scope.REQUEST,
          "ENOENT EACCES EPERM EEXIST ENOTDIR EISDIR ENOTEMPTY EINVAL ELOOP EXDEV EROFS ENODEV ENXIO ENOEXEC"),
@@ -52,6 +54,10 @@ def _table() -> dict[int, Failure]:
 _ERRNOS: Final = _table()
 
 _RESOLVING: Final = {
+    "EAI_ADDRFAMILY": _K.PERMANENT,
+    "EAI_BADFLAGS": _K.PROGRAMMING,
+    "EAI_SOCKTYPE": _K.PROGRAMMING,
+    "EAI_OVERFLOW": _K.PERMANENT,
     "EAI_AGAIN": _K.TRANSIENT,
     "EAI_SYSTEM": _K.TRANSIENT,
     "EAI_MEMORY": _K.OVERLOADED,
@@ -101,14 +107,23 @@ def judge_system(evidence: Evidence) -> Failure | None:
     if not isinstance(number, int) or isinstance(number, bool):
         return None
     if evidence.is_a("socket.gaierror", "socket.herror"):
-        return _resolving(number)
+        return failure_of_resolving(number)
     inside = evidence.inside
     if inside is not None and inside.is_a("socket.gaierror", "ssl.SSLError"):
         return judge_system(inside)
-    return _ERRNOS.get(number)
+    return failure_of_errno(number)
 
 
-def _resolving(number: int) -> Failure:
+def failure_of_errno(number: int) -> Failure | None:
+    """Return what an errno of this platform says; one nobody sorted stays as it is, and may have come late."""
+    found = _ERRNOS.get(number)
+    if found is None and (name := _errno.errorcode.get(number)):
+        return Failure(kind=_K.PERMANENT, reason=f"os.{name}", executed=_MAYBE, evidence="errno")
+    return found
+
+
+def failure_of_resolving(number: int) -> Failure:
+    """Return what a number of `getaddrinfo` says; nothing was sent."""
     import socket
 
     name = next((name for name in _RESOLVING if getattr(socket, name, None) == number), "EAI_UNKNOWN")

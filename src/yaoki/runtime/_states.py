@@ -9,7 +9,6 @@ value of the user's own that begins like a reference is stored as `{"$":[null,va
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -50,6 +49,8 @@ _delta_from = msgspec.json.Decoder(_Delta).decode
 
 def digest(state: bytes) -> str:
     """Return the hash a restored state is held against."""
+    from hashlib import sha256
+
     return sha256(state).hexdigest()[:16]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
-from pathlib import Path
 
 from yaoki.clock import SystemClock
 
@@ -20,7 +19,7 @@ __all__ = ["MARK", "end_survivors", "own_group", "own_mark"]
 MARK = "YAOKI_MARK"
 _WAIT_S = 5.0
 _LOOK_S = 0.01
-_PROC = Path("/proc")
+_PROC = "/proc"
 
 
 def own_mark() -> str:
@@ -64,7 +63,8 @@ def _marked(mark: str) -> list[int]:
 
 def _has(name: str, wanted: bytes) -> bool:
     try:
-        environment = (_PROC / name / "environ").read_bytes()
-        return wanted in environment.split(b"\0") and b") Z " not in (_PROC / name / "stat").read_bytes()
+        # Not by pathlib, which would be a good part of what importing yaoki costs.
+        with open(f"{_PROC}/{name}/environ", "rb") as environ, open(f"{_PROC}/{name}/stat", "rb") as stat:  # noqa: PTH123
+            return wanted in environ.read().split(b"\0") and b") Z " not in stat.read()
     except OSError:  # ended meanwhile, or somebody else's
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +24,6 @@ Until = Literal["idle", "stopped"]
 LOOK_S = 0.2
 """How often a worker with a free slot looks for runs: reads of an index, no lock. Answers are taken within 1 s."""
 _CONCURRENCY_MAX = 10_000
-_log = logging.getLogger("yaoki")
 
 
 def served_loops(loops: Sequence[Loop[..., Any]], *, is_async: bool, until: str, concurrency: int) -> dict[str, Any]:
@@ -110,8 +108,12 @@ class Docket:
         """
         if self._journal.failed is not None:
             raise self._journal.failed
+        import logging
+
         row = claim.row
-        _log.error("run %s: cannot be driven here, left to others: %s: %s", row.name, type(error).__name__, error)
+        logging.getLogger("yaoki").error(
+            "run %s: cannot be driven here, left to others: %s: %s", row.name, type(error).__name__, error
+        )
         self._aside.add(row.id)
         self._journal.release(row.id, row.epoch, note=f"cannot be driven: {error}")
 

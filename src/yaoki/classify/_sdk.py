@@ -1,0 +1,168 @@
+"""
+Errors of the model vendors' SDKs, by class.
+
+OpenAI, Anthropic and those generated alike, Google, Mistral, Cohere, LiteLLM, Azure, Ollama, Hugging Face.
+What carries an answer is judged by the answer: its code, its sentence, its status. Here is what carries none, or
+carries one that misleads: LiteLLM gives its timeouts the status 408 and its lost connections 500, though no
+server said either. A connection is judged by what lies beneath it, which knows how far it came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from yaoki.classify._codes import judge_code
+from yaoki.classify._http import RULES as _HTTP
+from yaoki.classify._status import failure_of_status
+from yaoki.classify._system import judge_system
+from yaoki.classify._table import by_class, table
+from yaoki.records import Executed, Failure, FailureKind, Scope
+
+if TYPE_CHECKING:
+    from yaoki.classify._evidence import Evidence
+
+__all__ = ["judge", "package_of"]
+
+_K, _NO, _MAYBE, _YES = FailureKind, Executed.NO, Executed.MAYBE, Executed.YES
+
+_PACKAGES: Final = frozenset([
+    *("openai", "anthropic", "groq", "together", "cerebras", "writerai", "fireworks", "openrouter", "xai_sdk"),
+    *("litellm", "google", "vertexai", "mistralai", "cohere", "azure"),
+    *("ollama", "huggingface_hub", "text_generation", "replicate"),
+])  # fmt: skip
+
+_WHATEVER_IT_CARRIES: Final = table(
+    "sdk.class",
+    "class",
+    # The vendor answered; the answer is not what the SDK or the caller asked for.
+    (_K.SEMANTIC, _YES, Scope.REQUEST, "sdk.{}", "ResponseValidationError JSONSchemaValidationError"),
+    (_K.CAPABILITY, _YES, Scope.REQUEST, "sdk.{}", "LengthFinishReasonError"),
+    (_K.PERMANENT, _YES, Scope.REQUEST, "sdk.{}",
+     "ContentFilterFinishReasonError BlockedPromptException StopCandidateException"),
+    (_K.CAPABILITY, _NO, Scope.REQUEST, "sdk.{}", "ContextWindowExceededError"),
+    (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}",
+     ("ContentPolicyViolationError RejectedRequestError GuardrailRaisedException BlockedPiiEntityError"
+      " ImageFetchError InvalidWebhookSignatureError APIWebhookValidationError SensitiveDataRouteException")),
+    (_K.BUDGET, _NO, Scope.KEY, "sdk.{}", "BudgetExceededError"),
+    (_K.PROGRAMMING, _NO, Scope.REQUEST, "sdk.{}",
+     ("UnsupportedParamsError LiteLLMUnknownProvider ModelNotMappedError UnsupportedFunctionError"
+      " FunctionInvocationError MalformedRequestFieldError UnsupportedEndpointError"
+      " EndpointNotSupportedByModelError")),
+    (_K.SEMANTIC, _YES, Scope.REQUEST, "sdk.{}", "UnknownFunctionCallArgumentError"),
+    # No server said 408 or 503.
+    (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "timeout", "Timeout"),
+    (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "stream.cut", "MidStreamFallbackError"),
+    hints={
+        "LengthFinishReasonError": "The answer was cut at max_tokens: ask for less, or allow more.",
+        "BudgetExceededError": "A budget set in LiteLLM: raise it, or use another key.",
+    },
+)  # fmt: skip
+
+_CONNECTIONS: Final = table(
+    "sdk.class",
+    "class",
+    (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "timeout",
+     "APITimeoutError APIConnectionTimeoutError ServiceResponseTimeoutError InferenceTimeoutError TimeoutException"),
+    (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "net.broken",
+     ("APIConnectionError ServiceResponseError NoResponseError RetryableError ContinuationInterruptedError"
+      " TransportError RetryError IncompleteReadError")),
+    (_K.TRANSIENT, _NO, Scope.VENDOR, "net.connect", "ServiceRequestError ServiceRequestTimeoutError"),
+)  # fmt: skip
+"""Raised where there is no answer. `APIError` alone is what these SDKs raise for an error event in a stream."""
+
+_STATUS: Final = {
+    own: status
+    for status, names in {
+        400: "BadRequestError InvalidRequestError InvalidArgument",
+        401: "AuthenticationError UnauthorizedError ClientAuthenticationError Unauthenticated",
+        402: "PaymentRequiredError",
+        403: "PermissionDeniedError ForbiddenError PermissionDenied",
+        404: "NotFoundError ResourceNotFoundError NotFound",
+        408: "RequestTimeoutError",
+        409: "ConflictError Aborted AlreadyExists ResourceExistsError",
+        413: "ContentTooLargeError RequestTooLargeError",
+        422: "UnprocessableEntityError",
+        429: "RateLimitError TooManyRequestsError ResourceExhausted TooManyRequests",
+        500: "InternalServerError InternalServerException",
+        501: "HTTPNotImplementedError NotImplementedError",
+        502: "BadGatewayError",
+        503: "ServiceUnavailableError ServiceUnavailable",
+        504: "GatewayTimeoutError DeadlineExceededError DeadlineExceeded",
+        529: "OverloadedError",
+    }.items()
+    for own in names.split()
+}
+"""The status a class stands for, for where only its name is left."""
+
+_ALONE: Final = table(
+    "sdk.class",
+    "class",
+    # Raised while the client is made or its credentials are looked up: nothing was sent.
+    (_K.PERMANENT, _NO, Scope.KEY, "sdk.{}",
+     ("OpenAIError AnthropicError GroqError TogetherError CerebrasError WriterError CredentialsError"
+      " IdentityTokenFileError DefaultCredentialsError RefreshError GoogleAuthError CredentialUnavailableError"
+      " OAuthError SubjectTokenError")),
+    # An error event in a stream that says nothing anybody knows.
+    (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "stream.error", "APIError"),
+    (_K.SEMANTIC, _MAYBE, Scope.REQUEST, "json.malformed", "UnknownApiResponseError DecodeError"),
+    (_K.SEMANTIC, _YES, Scope.REQUEST, "sdk.{}", "GenerationError IncompleteGenerationError"),
+    (_K.PERMANENT, _MAYBE, Scope.REQUEST, "sdk.{}", "ModelError"),
+    (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}", "LiteLLMException"),
+    (_K.PROGRAMMING, _MAYBE, Scope.REQUEST, "sdk.{}", "RequestError StreamConsumedError StreamClosedError"),
+)  # fmt: skip
+
+_REFUSED: Final = Failure(
+    kind=_K.PERMANENT, reason="stream.invalid_request_error", scope=Scope.REQUEST, evidence="body.code sdk.stream"
+)
+_INVALID: Final = Failure(kind=_K.SEMANTIC, reason="sdk.invalid_answer", executed=_YES, evidence="class sdk.class")
+
+
+def judge(evidence: Evidence) -> Failure | None:
+    """Judge what an answer does not: by what lies beneath a connection, by the class, by the status it stands for."""
+    if found := by_class(evidence, _PACKAGES, _WHATEVER_IT_CARRIES):
+        return judge_code(evidence) or found if found.reason == "timeout" and evidence.payload else found
+    status = evidence.status
+    if evidence.is_a("openai.APIResponseValidationError", "anthropic.APIResponseValidationError") or (
+        evidence.name == "APIResponseValidationError"
+    ):
+        return _INVALID if status is None or status < 300 else None
+    lost = by_class(evidence, _PACKAGES, _CONNECTIONS)
+    if lost is not None and (status is None or evidence.is_a("litellm.APIConnectionError")):
+        return _beneath(evidence) or judge_code(evidence) or lost
+    if status is not None:
+        return None
+    return judge_code(evidence) or _by_status(evidence) or by_class(evidence, _PACKAGES, _ALONE)
+
+
+def package_of(own: str) -> str:
+    """Return `openai` for a class name of these SDKs; they share them."""
+    known = own in _STATUS or own in _CONNECTIONS or own in _WHATEVER_IT_CARRIES or own in _ALONE
+    return "openai" if known or own == "APIResponseValidationError" else ""
+
+
+def _beneath(evidence: Evidence) -> Failure | None:
+    """Judge the connection by what the SDK caught: errno, or the HTTP client's own error."""
+    for link in evidence.chain()[1:]:
+        for rule in _HTTP:
+            if found := rule.judge(link):
+                return found
+        if found := judge_system(link):
+            return found
+    return None
+
+
+def _by_status(evidence: Evidence) -> Failure | None:
+    for name in evidence.names:
+        package, _, own = name.partition(".")
+        if package in _PACKAGES and (status := _STATUS.get(own)):
+            found = failure_of_status(status)
+            return Failure(
+                kind=found.kind,
+                reason=found.reason,
+                scope=found.scope,
+                executed=found.executed,
+                evidence="class sdk.status",
+            )
+    if any("invalid_request_error" in code for code in evidence.body.codes):
+        return _REFUSED
+    return None
