@@ -12,6 +12,7 @@ import apsw
 
 from yaoki.errors import JournalError
 from yaoki.journal._faults import translate
+from yaoki.journal._foreign import let_go
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -118,6 +119,7 @@ class Core:
             f"this process was forked from worker process {os.getppid()}, which holds the store. "
             "Open a journal of its own here, or start the process with the spawn method."
         )
+        let_go(self.path)
         _INHERITED.append(self._connection)  # never closed: that would act on the parent's files
         self._locks.close()
         self._barrier.drop()

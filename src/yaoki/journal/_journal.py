@@ -16,6 +16,7 @@ from yaoki.journal._codec import encode
 from yaoki.journal._connect import open_store
 from yaoki.journal._discarding import Discarding
 from yaoki.journal._faults import translate
+from yaoki.journal._foreign import hold, let_go, our_own
 from yaoki.journal._owning import FINISH
 from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
@@ -95,7 +96,7 @@ class Journal(Discarding):
         if not create and not (os.path.exists(path) and os.path.getsize(path)):  # noqa: PTH110, PTH202
             raise StoreRefused(f"no store at {path}; yaoki run creates one, --store names another.")
         refuse_place(path, fs_type or default_fs_type)
-        with ExitStack() as undo, _translated(path):
+        with ExitStack() as undo, _translated(path), our_own():
             connection = open_store(path, vfs)
             undo.callback(connection.close)
             locks = liveness(path)
@@ -103,6 +104,8 @@ class Journal(Discarding):
             barrier = Barrier(path, vfs, sync=sync or default_sync, sync_every_ms=sync_every_ms)
             undo.callback(barrier.drop)
             journal = cls(connection, url=url, path=path, clock=clock, locks=locks, barrier=barrier)
+            hold(path)
+            undo.callback(let_go, path)
             if worker:
                 journal._register(os.getpid(), platform.node(), os.environ.get("YAOKI_MARK", "")[:100])
             undo.pop_all()
@@ -124,6 +127,7 @@ class Journal(Discarding):
             self._barrier.close()
             with self._lock, suppress(apsw.Error):
                 self._connection.close()
+            let_go(self.path)
             self._locks.close()
 
     def create(self, name: str, *, loop: str, input: bytes, file: str = "", group: str = "") -> RunRow:  # noqa: A002
