@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from tests.classify.rebuilt import Row, exception, rows, wire
-from yaoki.classify import Executed, Failure, FailureKind, classify, is_control_flow
+from yaoki.classify import Executed, Failure, FailureKind, classify, is_control_flow, reported
 
 NOW_MS = 1_700_000_000_000
 HEALING = {FailureKind.TRANSIENT, FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
@@ -18,7 +18,7 @@ HEALING = {FailureKind.TRANSIENT, FailureKind.RATE_LIMITED, FailureKind.OVERLOAD
 EXCEPTIONS = rows("exceptions.jsonl")
 WIRE = rows("wire_errors.jsonl")
 EXECUTED = {row["id"]: row["executed"] for row in rows("executed.jsonl")}
-"""Of every exception, with the reason beside it; the collected rows leave it open where nobody measured it."""
+"""Of every row, with the reason beside it; the collected rows leave it open where nobody measured it."""
 
 
 def named(row: Row) -> str:
@@ -38,10 +38,26 @@ def test_a_labelled_exception_is_of_its_kind_and_executed(row: Row) -> None:
     assert failure.executed == EXECUTED[row["id"]], failure
 
 
+@pytest.mark.parametrize("row", EXCEPTIONS, ids=named)
+def test_an_exception_that_was_only_written_down_is_judged_alike(row: Row) -> None:
+    error = reported(row)
+    failure = classify(error, now_ms=NOW_MS)
+    assert accepted(row, failure, error), failure
+    assert failure.executed == EXECUTED[row["id"]], failure
+
+
 @pytest.mark.parametrize("row", WIRE, ids=named)
 def test_a_labelled_answer_is_of_its_kind(row: Row) -> None:
-    error = wire(row)
-    assert accepted(row, classify(error, now_ms=NOW_MS), error)
+    for error in (wire(row), reported(row)):
+        failure = classify(error, now_ms=NOW_MS)
+        assert accepted(row, failure, error), failure
+        assert failure.executed == EXECUTED[row["id"]], failure
+
+
+def test_every_row_is_labelled_executed_with_a_reason() -> None:
+    labels = rows("executed.jsonl")
+    assert [row["id"] for row in labels] == [row["id"] for row in EXCEPTIONS + WIRE]
+    assert all(row["executed"] in set(Executed) and row["why"] for row in labels)
 
 
 @pytest.mark.parametrize("row", [row for row in WIRE if row["resend"] in {"no", "after_action"}], ids=named)

@@ -76,6 +76,13 @@ def test_a_paused_store_is_named_on_top_of_a_run_that_could_go_on():
     assert said not in text(show_lines(receipt("r", State.COMPLETED), [], NOW, HERE, around=around))
 
 
+def test_a_verb_that_moved_a_run_of_a_paused_store_says_what_it_waits_for():
+    around = Around(workers=2, brake=Brake("", "nina", at("03:00:00")))
+    assert text(taken_lines(receipt("r", State.PENDING, file=FILE), HERE, around)) == (
+        "The store is paused; it is taken once it goes on:   yaoki unpause"
+    )
+
+
 def test_an_attempt_in_flight_is_named_and_one_past_its_timeout_as_such():
     entries = [
         *doubt_entries()[:1],

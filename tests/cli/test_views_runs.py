@@ -124,6 +124,13 @@ def test_a_pending_run_is_left_only_while_no_worker_lives():
     assert lines_of([one], workers=1) == ["ACTIVE      1   1 pending"]
 
 
+def test_a_run_that_is_pending_for_long_although_workers_live_is_told_of():
+    one = receipt("a", State.PENDING)
+    said = lines_of([one], workers=1, pending_since=at("02:55:08"))
+    assert said == ["ACTIVE      1   1 pending (the oldest for 10m: do the workers serve its loop?)"]
+    assert lines_of([one], workers=1, pending_since=at("03:05:00")) == ["ACTIVE      1   1 pending"]
+
+
 def test_several_runs_that_are_left_are_taken_on_by_one_worker():
     two = [receipt(f"r{i}", State.PENDING, file=f"/srv/agents{i}.py") for i in range(2)]
     assert lines_of(two, commands=Commands(cwd="/srv"))[0] == (

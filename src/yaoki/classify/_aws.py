@@ -131,7 +131,7 @@ def _answered(evidence: Evidence) -> Failure | None:
     return Failure(
         kind=found.kind,
         reason=found.reason,
-        executed=found.executed,
+        executed=_NO if known == 503 and "retry-after" in answer.headers else found.executed,
         scope=found.scope,
         retry_after_s=found.retry_after_s if wait_s is None else wait_s,
         evidence=f"{found.evidence.partition(' ')[0]} aws.answer",

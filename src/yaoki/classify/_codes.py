@@ -121,10 +121,21 @@ def judge_code(evidence: Evidence) -> Failure | None:
         or _word(evidence, body, status)
         or judge_prose(evidence)
         or (failure_of_status(body.status) if body.status and body.status != status else None)
+        or _refused(body, status)
     )
     if found is None or (status is None and body.status is None) or " vendor." in found.evidence:
         return found
     return _settled(found, status or body.status or 0)
+
+
+def _refused(body: Body, status: int | None) -> Failure | None:
+    """Judge an answer that calls the request invalid, and has no status to say so: an error event in a stream."""
+    if (status is not None and status >= 300) or not any(spelled(code) in _INVALID for code in body.codes):
+        return None
+    return Failure(kind=_K.PERMANENT, reason=f"{_prefix(status)}.invalid_request", evidence="body.code")
+
+
+_INVALID: Final = frozenset({"invalid_request_error", "invalid_argument", "validation_exception"})
 
 
 def _quota(body: Body, status: int | None) -> Failure | None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from yaoki.classify._codes import judge_code
 from yaoki.classify._http import RULES as _HTTP
 from yaoki.classify._status import failure_of_status
 from yaoki.classify._system import judge_system
 from yaoki.classify._table import by_class, table
-from yaoki.records import Executed, Failure, FailureKind, Scope
+from yaoki.records import Executed, Failure, FailureKind, Scope, strongest
 
 if TYPE_CHECKING:
     from yaoki.classify._evidence import Evidence
@@ -111,9 +113,6 @@ _ALONE: Final = table(
     (_K.PROGRAMMING, _MAYBE, Scope.REQUEST, "sdk.{}", "RequestError StreamConsumedError StreamClosedError"),
 )  # fmt: skip
 
-_REFUSED: Final = Failure(
-    kind=_K.PERMANENT, reason="stream.invalid_request_error", scope=Scope.REQUEST, evidence="body.code sdk.stream"
-)
 _INVALID: Final = Failure(kind=_K.SEMANTIC, reason="sdk.invalid_answer", executed=_YES, evidence="class sdk.class")
 
 
@@ -130,8 +129,16 @@ def judge(evidence: Evidence) -> Failure | None:
     if lost is not None and (status is None or evidence.is_a("litellm.APIConnectionError")):
         return _beneath(evidence) or judge_code(evidence) or lost
     if status is not None:
-        return None
-    return judge_code(evidence) or _by_status(evidence) or by_class(evidence, _PACKAGES, _ALONE)
+        return _beneath(evidence) if evidence.names[0].startswith("litellm.") else None
+    found = judge_code(evidence)
+    if found is not None:
+        return _in_a_stream(found) if evidence.name == "APIError" else found
+    return _by_status(evidence) or by_class(evidence, _PACKAGES, _ALONE)
+
+
+def _in_a_stream(found: Failure) -> Failure:
+    """Take back "nothing was done" of an error event: the answer had begun."""
+    return structs.replace(found, executed=strongest(found.executed, _MAYBE))
 
 
 def package_of(own: str) -> str:
@@ -163,6 +170,4 @@ def _by_status(evidence: Evidence) -> Failure | None:
                 executed=found.executed,
                 evidence="class sdk.status",
             )
-    if any("invalid_request_error" in code for code in evidence.body.codes):
-        return _REFUSED
     return None

@@ -58,6 +58,8 @@ class Picture:
     """Runs whose process died, and which nobody has taken up since."""
     asking: dict[str, str] = field(default_factory=dict[str, str])
     """The open question of each run whose row names none."""
+    pending_since: int = 0
+    """Since when the oldest pending run is; 0: none is."""
     first_asleep: Receipt[Any] | None = None
     """The sleeping run that wakes next."""
 

@@ -145,12 +145,15 @@ def judged_sync(took_us: float, *, in_memory: bool) -> Answer:
 
 def about_workers(workers: list[WorkerRow], now_ms: int) -> Iterator[Answer]:
     """Say who is at work on the store."""
+    processes: dict[tuple[str, int], list[WorkerRow]] = {}
     for worker in workers:
         if worker.alive:
-            told = ", told to stop" if worker.stop_ms else ""
-            since = duration(now_ms - worker.started_ms)
-            text = f"pid {worker.pid} on {worker.host} for {since}, drives {plural(worker.runs, 'run')}{told}"
-            yield Answer(level="ok", about=f"worker {worker.id}", text=text)
+            processes.setdefault((worker.host, worker.pid), []).append(worker)
+    for (host, pid), rows in processes.items():
+        since = duration(now_ms - min(row.started_ms for row in rows))
+        told = ", told to stop" if all(row.stop_ms for row in rows) else ""
+        text = f"pid {pid} on {host} for {since}, drives {plural(sum(row.runs for row in rows), 'run')}{told}"
+        yield Answer(level="ok", about="worker", text=text)
     if not any(worker.alive for worker in workers):
         yield Answer(level="ok", about="workers", text="none lives")
     here = platform.node()

@@ -37,8 +37,8 @@ def left_alone(journal: Journal, run_id: str) -> bool:
 
 
 def living(journal: Journal) -> int:
-    """Return how many workers of the store live."""
-    return sum(worker.alive for worker in journal.workers())
+    """Return how many worker processes of the store live; one that drives many runs at once is one."""
+    return len({(worker.host, worker.pid) for worker in journal.workers() if worker.alive})
 
 
 def known_run(store: Runner, run_id: str, here: Session) -> Receipt[Any]:

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._picture import GROUPS, Group, Picture, group_of
+from yaoki.cli._store import living
 from yaoki.cli._views_ask import open_asks
 from yaoki.policy import Ask
 from yaoki.records import State
@@ -61,7 +62,7 @@ class _Look:
     def picture(self) -> Picture:
         """Return the groups with their counts, and the rows of those somebody should look at."""
         journal, loop = self._journal, self._loop
-        workers = [worker for worker in journal.workers() if worker.alive]
+        workers = living(journal)
         running = journal.list(states=(State.RUNNING,), loop=loop, limit=_RUNNING_MAX)
         died = [row for row in running if not journal.driven(row)]
         late, overdue = journal.overdue(self._now.now_ms - _LATE_MS, self._limit, loop=loop)
@@ -70,10 +71,12 @@ class _Look:
             groups={name: Group(name=name) for name in GROUPS},
             loop=loop,
             brake=journal.paused(),
-            workers=len(workers),
+            workers=workers,
             died=frozenset(row.name for row in died),
             first_asleep=light_receipt(first) if first is not None else None,
         )
+        for row in journal.list(states=(State.PENDING,), loop=loop, limit=1):
+            picture.pending_since = row.changed_ms
         self._asking(picture, [row for row in running if journal.driven(row)])
         asking = Counter(one.status for one in picture.groups["needs-you"].shown)
         left = died + overdue if workers else died + overdue + self._page(State.PENDING)

@@ -63,6 +63,8 @@ def next_lines(receipt: Receipt[Any], commands: Commands, around: Around, now: N
 def taken_lines(receipt: Receipt[Any], commands: Commands, around: Around) -> list[Line]:
     """Return who takes a run on that could go on now, and the command that does where nobody may."""
     again = _again(receipt, commands, around)
+    if around.brake is not None:
+        return [line("The store is paused; it is taken once it goes on:   ", (commands.verb("unpause"), "command"))]
     if around.workers:
         live = f"{plural(around.workers, 'worker')} live{'s' if around.workers == 1 else ''}"
         said = f"{live}: one that serves {receipt.loop} takes it within a second. If none does:"

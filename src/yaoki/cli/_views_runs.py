@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["changed_line", "light", "runs_lines"]
 
+_LONG_MS = 60_000
+"""A run that is pending for longer than this may be one that no living worker serves."""
 _TEXT_MIN = 24
 _TEXT_BESIDE_MIN = 16
 """What a command beside its reason must leave it."""
@@ -187,6 +189,8 @@ def _summary(group: Group, picture: Picture, now: Now) -> str:
         part = f"{count:,} {state.value}"
         if state is State.RUNNING:
             part += f" ({plural(picture.workers, 'worker')})"
+        if state is State.PENDING and now.now_ms - picture.pending_since > _LONG_MS and picture.pending_since:
+            part += f" (the oldest for {now.since(picture.pending_since)}: do the workers serve its loop?)"
         first = picture.first_asleep
         if state is State.SLEEPING and first is not None:
             why = f": {redact(first.text)}" if first.text else ""

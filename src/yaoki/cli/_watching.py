@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from yaoki.cli._out import styled
 from yaoki.cli._picture import Group, Picture, group_of
+from yaoki.cli._store import living
 from yaoki.cli._views_runs import changed_line, light, runs_lines
 from yaoki.cli._views_text import wrapped
 from yaoki.runtime._report import light_receipt
@@ -94,8 +95,7 @@ def watch_changes(here: Session, journal: Journal, *, loop: str, status: str) ->
 
 def _picture(journal: Journal, row: RunRow) -> Picture:
     died = frozenset({row.name}) if row.owner and not journal.driven(row) else frozenset[str]()
-    living = sum(worker.alive for worker in journal.workers())
-    return Picture(groups=dict[str, Group](), died=died, workers=living)
+    return Picture(groups=dict[str, Group](), died=died, workers=living(journal))
 
 
 def _changes(here: Session, journal: Journal, loop: str) -> Iterator[RunRow]:

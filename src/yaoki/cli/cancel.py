@@ -25,7 +25,7 @@ def cancel(
     with open_store(here.store) as verbs:
         before = known_run(verbs, run, here)
         receipt = before if before.status.final else verbs.cancel(run, by=who())
-        around = Around(workers=living(verbs.store))
+        around = Around(workers=living(verbs.store), brake=verbs.store.paused())
     if as_json:
         here.out.data(receipt.to_json())
     elif before.status.final:

@@ -42,8 +42,11 @@ def pause(
         said = f" already, by {before.by or 'somebody'} at {now.time(before.at_ms)}; nothing changed."
         here.out.lines([line(("Paused", "head"), said)])
     else:
-        settling = f"; {plural(driving, 'run')} driven now let go as soon as what is in flight has settled"
-        here.out.lines([line(("Paused", "head"), f": nothing new begins{settling if driving else ''}.")])
+        them = "it" if driving == 1 else "them"
+        under_way = (
+            f" {plural(driving, 'run')} under way: what is in flight in {them} settles first." if driving else ""
+        )
+        here.out.lines([line(("Paused", "head"), f": nothing new begins.{under_way}")])
     here.out.lines([line("Go on  ", (here.commands.verb("unpause"), "command"))])
     return Exit.DONE
 

@@ -48,7 +48,7 @@ def top_up(
     with open_store(here.store) as verbs:
         before = known_run(verbs, run, here)
         receipt = verbs.top_up(run, by=who(), **add)
-        around = Around(workers=living(verbs.store))
+        around = Around(workers=living(verbs.store), brake=verbs.store.paused())
     if as_json:
         here.out.data(receipt.to_json())
         return Exit.DONE

@@ -60,7 +60,7 @@ def our_own() -> Generator[None, None, None]:
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    if not _held or event not in ("open", "sqlite3.connect") or getattr(_mine, "depth", 0):
+    if not _held or event not in ("open", "sqlite3.connect") or _ours():
         return
     path = args[0]
     if isinstance(path, int) or path is None:
@@ -76,6 +76,11 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         for suffix in ("", "-shm"):
             if _same(found, store + suffix):
                 raise StoreRefused(_refusal(store, event))
+
+
+def _ours() -> bool:
+    depth: int | None = getattr(_mine, "depth", None)
+    return bool(depth)
 
 
 def _same(found: os.stat_result, path: str) -> bool:

@@ -82,7 +82,7 @@ class AsyncRunner(Base):
         while True:
             now_ms = self._clock.now_ms()
             move = next_move(row, now_ms, tried_code=tried_code, driven_here=live is not None)
-            if move == "report" or self.draining:
+            if move == "report" or self._draining:
                 mine = live is not None and live.epoch == row.epoch
                 return self._report(row.name, loop, live.history if live is not None and mine else None)
             if move == "sleep":
@@ -92,7 +92,7 @@ class AsyncRunner(Base):
                 await asyncio.sleep(POLL_S / 10)
             else:
                 tried_code = tried_code or (row.state is State.WAITING and row.waits_for == "code")
-                live = await self.residency(claim, bound)
+                live = await self._residency(claim, bound)
             row = self._on_store.row(row.name)
 
     async def submit(self, bound: Bound[R], *, run_id: str | None = None, group: str = "") -> Receipt[R]:
@@ -112,10 +112,10 @@ class AsyncRunner(Base):
         until_s = 0.0
         try:
             while True:
-                if not self.draining:
+                if not self._draining:
                     for claim in docket.take(concurrency - len(tasks)):
                         tasks.add(asyncio.create_task(self._drive_one(docket, claim)))
-                if not tasks and (self.draining or until == "idle"):
+                if not tasks and (self._draining or until == "idle"):
                     return dict(docket.tally)
                 if not tasks:
                     await asyncio.sleep(LOOK_S)
@@ -123,8 +123,8 @@ class AsyncRunner(Base):
                 done, tasks = await asyncio.wait(tasks, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-                if self.draining:
-                    until_s = until_s or self._clock.monotonic_s() + self.drain_s
+                if self._draining:
+                    until_s = until_s or self._clock.monotonic_s() + self._drain_s
                     if self._clock.monotonic_s() >= until_s:
                         await _cancel(tasks)
         finally:
@@ -134,7 +134,7 @@ class AsyncRunner(Base):
         """Drive one claimed run, whatever becomes of it."""
         loop = docket.loop_of(claim)
         try:
-            live = await self.residency(claim, loop.bind_data(claim.row.input))
+            live = await self._residency(claim, loop.bind_data(claim.row.input))
         except RunBusy:  # fenced: another process took it over
             return
         except (Exception, SystemExit) as error:  # noqa: BLE001 - one run's trouble is not the others'
@@ -142,7 +142,7 @@ class AsyncRunner(Base):
             return
         row = docket.driven(claim.row.name)
         if row is not None and row.state is State.WAITING:
-            self.tell_waiting(row.name, loop, live.history)
+            self._tell_waiting(row.name, loop, live.history)
 
     def drain(self) -> None:
         """
@@ -155,7 +155,7 @@ class AsyncRunner(Base):
         for driver in list(self._driven):
             driver.halted()
 
-    async def residency(self, claim: Claim, bound: Bound[Any]) -> Live:
+    async def _residency(self, claim: Claim, bound: Bound[Any]) -> Live:
         """Drive a claimed run until it is final, waits or sleeps."""
         driver = AsyncDriver(self._commits)
         live = take_up(

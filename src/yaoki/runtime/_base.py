@@ -111,12 +111,12 @@ class Base:
         return Verbs(self.store, self._clock)
 
     @property
-    def draining(self) -> bool:
+    def _draining(self) -> bool:
         """Whether this runner was told to stop."""
         return self._stop.asked
 
     @property
-    def drain_s(self) -> float:
+    def _drain_s(self) -> float:
         """How long attempts in flight may take to settle."""
         return self._limits.drain_s
 
@@ -176,7 +176,7 @@ class Base:
             self._tell(receipt)
         return receipt
 
-    def tell_waiting(self, name: str, loop: Loop[Any, Any], history: History) -> None:
+    def _tell_waiting(self, name: str, loop: Loop[Any, Any], history: History) -> None:
         """Show a run that was left waiting to `on_wait`."""
         if self._on_wait is not None:
             self._tell(self._receipt(name, loop, history))

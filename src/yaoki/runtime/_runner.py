@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from yaoki.errors import DeclarationError, Passing
+from yaoki.errors import DeclarationError, Passing, RunBusy
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._base import Base, loop_of, next_move
 from yaoki.runtime._drive import Returned, conclude, take_up
 from yaoki.runtime._run import Run
 from yaoki.runtime._sync import POLL_S, SyncDriver
-from yaoki.runtime._work import served_loops, work_in_threads
+from yaoki.runtime._work import LOOK_S, Docket, Slots, served_loops
 
 if TYPE_CHECKING:
     import builtins
@@ -89,7 +90,7 @@ class Runner(Base):
         while True:
             now_ms = self._clock.now_ms()
             move = next_move(row, now_ms, tried_code=tried_code, driven_here=live is not None)
-            if move == "report" or self.draining:
+            if move == "report" or self._draining:
                 mine = live is not None and live.epoch == row.epoch
                 return self._report(row.name, loop, live.history if live is not None and mine else None)
             if move == "sleep":
@@ -99,7 +100,7 @@ class Runner(Base):
                 self._clock.sleep(POLL_S / 10)
             else:
                 tried_code = tried_code or (row.state is State.WAITING and row.waits_for == "code")
-                live = self.residency(claim, bound)
+                live = self._residency(claim, bound)
             row = self._on_store.row(row.name)
 
     def submit(self, bound: Bound[R], *, run_id: str | None = None, group: str = "") -> Receipt[R]:
@@ -133,7 +134,12 @@ class Runner(Base):
             JournalError: The store cannot be written any more.
         """
         served = served_loops(loops, is_async=False, until=until, concurrency=concurrency)
-        return work_in_threads(self, served, until=until, concurrency=concurrency)
+        slots = Slots()
+        if concurrency == 1:
+            docket = Docket(self.store, served)
+            self._serve(docket, slots, until)
+            return dict(docket.tally)
+        return self._in_threads(served, slots, until, concurrency)
 
     def drain(self) -> None:
         """
@@ -143,17 +149,71 @@ class Runner(Base):
         """
         self._stop.ask()
 
-    def twin(self) -> Runner:
+    def _twin(self) -> Runner:
         """Return a runner with the same settings, unopened, that stops with this one."""
         twin = Runner(self._store, **self._settings)
         twin._stop = self._stop
         return twin
 
-    def pause_for(self, delay_s: float) -> None:
-        """Sleep between two looks at the store."""
-        self._clock.sleep(delay_s)
+    def _in_threads(self, served: dict[str, Any], slots: Slots, until: Until, concurrency: int) -> dict[str, int]:
+        """Serve in threads, each with a runner, and so a connection and a worker's lock, of its own."""
+        tally: Counter[str] = Counter()
 
-    def residency(self, claim: Claim, bound: Bound[Any]) -> Live:
+        def one() -> None:
+            try:
+                with self._twin() as twin:
+                    docket = Docket(twin.store, served)
+                    twin._serve(docket, slots, until)  # noqa: SLF001 - its own kind
+                    tally.update(docket.tally)
+            except BaseException as error:  # noqa: BLE001 - raised where `work` was called
+                slots.failed = slots.failed or error
+                self.drain()
+
+        threads = [threading.Thread(target=one, name=f"yaoki-worker-{n}", daemon=True) for n in range(concurrency)]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(LOOK_S)
+        except BaseException:  # Ctrl-C: what is in flight may settle
+            self.drain()
+            for thread in threads:
+                thread.join(self._drain_s)
+            raise
+        if slots.failed is not None:
+            raise slots.failed
+        return dict(tally)
+
+    def _serve(self, docket: Docket, slots: Slots, until: Until) -> None:
+        while not self._draining:
+            claims = docket.take(1)
+            if claims:
+                slots.count(1)
+                try:
+                    self._drive_one(docket, claims[0])
+                finally:
+                    slots.count(-1)
+            elif until == "idle" and not slots.driving:
+                return
+            else:
+                self._clock.sleep(LOOK_S)
+
+    def _drive_one(self, docket: Docket, claim: Claim) -> None:
+        """Drive one claimed run in this thread, whatever becomes of it."""
+        loop = docket.loop_of(claim)
+        try:
+            live = self._residency(claim, loop.bind_data(claim.row.input))
+        except RunBusy:  # fenced: another process took it over
+            return
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - one run's trouble is not the others'
+            docket.put_aside(claim, error)
+            return
+        row = docket.driven(claim.row.name)
+        if row is not None and row.state is State.WAITING:
+            self._tell_waiting(row.name, loop, live.history)
+
+    def _residency(self, claim: Claim, bound: Bound[Any]) -> Live:
         """Drive a claimed run until it is final, waits or sleeps."""
         driver = SyncDriver()
         live = take_up(

@@ -1,4 +1,4 @@
-"""Many runs on one store: what a runner serves, takes, and puts aside; and the sync runner's threads."""
+"""Many runs on one store: what a runner serves, takes, and puts aside."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from yaoki.errors import DeclarationError, Paused, RunBusy, RunNotFound
-from yaoki.records import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yaoki.journal import Claim, Journal, RunRow
-    from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Loop
-    from yaoki.runtime._runner import Runner
 
-__all__ = ["LOOK_S", "Docket", "Until", "drive_one", "served_loops", "work_in_threads"]
+__all__ = ["LOOK_S", "Docket", "Slots", "Until", "served_loops"]
 
 Until = Literal["idle", "stopped"]
 
@@ -118,23 +115,7 @@ class Docket:
         self._journal.release(row.id, row.epoch, note=f"cannot be driven: {error}")
 
 
-def drive_one(runner: Runner, docket: Docket, claim: Claim) -> None:
-    """Drive one claimed run in this thread, whatever becomes of it."""
-    loop = docket.loop_of(claim)
-    live: Live | None = None
-    try:
-        live = runner.residency(claim, loop.bind_data(claim.row.input))
-    except RunBusy:  # fenced: another process took it over
-        return
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - one run's trouble is not the others'
-        docket.put_aside(claim, error)
-        return
-    row = docket.driven(claim.row.name)
-    if row is not None and row.state is State.WAITING:
-        runner.tell_waiting(row.name, loop, live.history)
-
-
-class _Slots:
+class Slots:
     """The threads of one `work`: how many drive a run just now, and what ended one of them."""
 
     def __init__(self) -> None:
@@ -143,60 +124,6 @@ class _Slots:
         self.failed: BaseException | None = None
 
     def count(self, change: int) -> None:
+        """One more drives, or one less."""
         with self._lock:
             self.driving += change
-
-
-def work_in_threads(runner: Runner, loops: dict[str, Any], *, until: Until, concurrency: int) -> dict[str, int]:
-    """
-    Serve loops with one run at a time in each of `concurrency` threads; with one, in the calling thread.
-
-    Each thread drives its runs over a connection, and as a worker, of its own.
-    """
-    slots = _Slots()
-    if concurrency == 1:
-        docket = Docket(runner.store, loops)
-        _serve(runner, docket, slots, until)
-        return dict(docket.tally)
-    tally: Counter[str] = Counter()
-
-    def one() -> None:
-        try:
-            with runner.twin() as twin:
-                docket = Docket(twin.store, loops)
-                _serve(twin, docket, slots, until)
-                tally.update(docket.tally)
-        except BaseException as error:  # noqa: BLE001 - raised where `work` was called
-            slots.failed = slots.failed or error
-            runner.drain()
-
-    threads = [threading.Thread(target=one, name=f"yaoki-worker-{n}", daemon=True) for n in range(concurrency)]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(LOOK_S)
-    except BaseException:  # Ctrl-C: what is in flight may settle
-        runner.drain()
-        for thread in threads:
-            thread.join(runner.drain_s)
-        raise
-    if slots.failed is not None:
-        raise slots.failed
-    return dict(tally)
-
-
-def _serve(runner: Runner, docket: Docket, slots: _Slots, until: Until) -> None:
-    while not runner.draining:
-        claims = docket.take(1)
-        if claims:
-            slots.count(1)
-            try:
-                drive_one(runner, docket, claims[0])
-            finally:
-                slots.count(-1)
-        elif until == "idle" and not slots.driving:
-            return
-        else:
-            runner.pause_for(LOOK_S)
