@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import apsw
 import pytest
 
@@ -57,15 +59,12 @@ def test_what_sqlite_finds_wrong_is_told(journal):
 
 def test_a_store_that_cannot_be_read_is_an_error_of_the_journal(journal):
     journal.close()
-    with open(journal.path, "r+b") as file:
-        file.seek(0)
+    with Path(journal.path).open("r+b") as file:
         file.write(b"SQLite format 3\0" + b"\xff" * 84)
-    for ask in (
-        lambda: quick_check(journal.path, StillClock(), most_s=10, tell=lambda _: None),
-        lambda: size_of(journal.path),
-    ):
-        with pytest.raises((JournalError, apsw.Error)):
-            ask()
+    with pytest.raises(JournalError):
+        quick_check(journal.path, StillClock(), most_s=10, tell=lambda _: None)
+    with pytest.raises(JournalError):
+        size_of(journal.path)
 
 
 def test_sizes_are_in_bytes_and_the_newest_time_is_a_runs(journal):

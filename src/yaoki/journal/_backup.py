@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import apsw
 
 from yaoki.errors import JournalError
 from yaoki.journal._connect import connect
 from yaoki.journal._faults import translate
+from yaoki.journal._sqlite import open_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from yaoki.journal._sqlite import Connection
 
 
 __all__ = ["copy_store"]
@@ -62,9 +65,9 @@ def copy_store(path: str, target: str, progress: Callable[[int, int], None] | No
 
 
 def _copy(path: str, partial: Path, progress: Callable[[int, int], None] | None) -> None:
-    source = cast("apsw.Connection", connect(path, ""))
+    source = connect(path, "")
     try:
-        copy = apsw.Connection(str(partial))
+        copy = open_connection(str(partial), "")
         try:
             _pages(source, copy, progress)
         finally:
@@ -77,7 +80,7 @@ def _copy(path: str, partial: Path, progress: Callable[[int, int], None] | None)
         source.close()
 
 
-def _pages(source: apsw.Connection, copy: apsw.Connection, progress: Callable[[int, int], None] | None) -> None:
+def _pages(source: Connection, copy: Connection, progress: Callable[[int, int], None] | None) -> None:
     source.execute("begin").fetchall()
     source.execute("select count(*) from run").fetchall()  # the snapshot is taken by the first read
     with copy.backup("main", source, "main") as backup:

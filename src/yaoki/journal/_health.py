@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import apsw
@@ -12,9 +13,10 @@ from yaoki.journal._connect import WAL_LIMIT_BYTES, connect
 from yaoki.journal._faults import translate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from yaoki.clock import Clock
+    from yaoki.journal._sqlite import Connection
 
 __all__ = ["Health", "StoreSize", "quick_check", "readers_of", "size_of", "sqlite_version"]
 
@@ -69,16 +71,12 @@ def quick_check(path: str, clock: Clock, *, most_s: float, tell: Callable[[float
         tell(clock.monotonic_s() - began_s)
         return clock.monotonic_s() - began_s > most_s
 
-    connection = connect(path, "")
-    try:
+    with _opened(path, "check it") as connection:
         cast("apsw.Connection", connection).set_progress_handler(late, _STEPS)
-        rows = connection.execute(f"pragma quick_check({_SAID_MAX})").fetchall()
-    except apsw.InterruptError:
-        return Health(finished=False, wrong=[])
-    except apsw.Error as error:
-        raise translate(error, path, "check it") from error
-    finally:
-        connection.close()
+        try:
+            rows = connection.execute(f"pragma quick_check({_SAID_MAX})").fetchall()
+        except apsw.InterruptError:
+            return Health(finished=False, wrong=[])
     said = [str(row[0]) for row in rows]
     return Health(finished=True, wrong=[] if said == ["ok"] else said)
 
@@ -90,16 +88,11 @@ def size_of(path: str) -> StoreSize:
     Raises:
         JournalError: The store cannot be read.
     """
-    connection = connect(path, "")
-    try:
+    with _opened(path, "measure it") as connection:
         page: int = connection.execute("pragma page_size").get
         free: int = connection.execute("pragma freelist_count").get
         newest: int | None = connection.execute("select max(max(changed_ms, created_ms)) from run").get
         frames, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-    except apsw.Error as error:
-        raise translate(error, path, "measure it") from error
-    finally:
-        connection.close()
     return StoreSize(
         file=os.path.getsize(path),  # noqa: PTH202 - strings throughout, as SQLite takes them
         free=free * page,
@@ -130,6 +123,19 @@ def readers_of(path: str) -> set[tuple[int, int]]:
         if int(words[6]) in _READ_MARKS:
             found.add((int(words[4]), int(words[6])))
     return found
+
+
+@contextmanager
+def _opened(path: str, doing: str) -> Generator[Connection, None, None]:
+    """Open one more connection; what goes wrong on it is said in Yaoki's words."""
+    try:
+        connection = connect(path, "")
+        try:
+            yield connection
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise translate(error, path, doing) from error
 
 
 def _size(path: str) -> int:

@@ -45,6 +45,10 @@ class Connection(Protocol):
         """Whether a transaction is open."""
         ...
 
+    def backup(self, database: str, source: Connection, source_database: str, /) -> Any:  # noqa: ANN401 - untyped there
+        """Start to copy a database of the source into this one, page by page."""
+        ...
+
     def changes(self) -> int:
         """Return how many rows the last statement wrote."""
         ...

@@ -9,7 +9,7 @@ value of the user's own that begins like a reference is stored as `{"$":[null,va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -157,9 +157,11 @@ class _List:
 def _applied(node: Any, delta: _Delta, found: Found) -> Any:
     if isinstance(node, _List) or (isinstance(node, bytes) and node[:1] == b"["):
         return _extended(node, delta.n, found)
-    fields: dict[str, Any] = (
-        node if isinstance(node, dict) else {name: bytes(raw) for name, raw in _fields_of(node).items()}
-    )
+    fields: dict[str, Any]
+    if isinstance(node, dict):
+        fields = cast("dict[str, Any]", node)
+    else:
+        fields = {name: bytes(raw) for name, raw in _fields_of(node).items()}
     for name, value in delta.s.items():
         fields[name] = _read(value, found)
     for name, items in delta.a.items():
