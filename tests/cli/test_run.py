@@ -233,7 +233,7 @@ def test_a_file_that_kills_its_importer_is_given_up_after_eight_workers(place):
     place.write("bad.py", "import os\nopen('deaths', 'a').write('x')\nos._exit(3)\n")
     said = place.type("run", "bad.py:x", "--run-id", "r1")
     assert said.code == 70
-    assert "the worker died 8 times in a row before it could take the run (last: exit status 3)" in said.last
+    assert "the worker died 8 times in a row before it got to work (last: exit status 3)" in said.last
     assert len((place.folder / "deaths").read_text()) == 8
 
 

@@ -23,6 +23,7 @@ _ITEMS_MAX: Final = 16
 
 _CODES = ("error_code", "code", "reason", "type", "status", "finish_reason", "__type", "Code", "decline_code")
 _STATUSES = ("status_code", "statusCode", "HTTPStatusCode")
+_CODED = (*_CODES, *_STATUSES)
 _SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "raw")
 _NESTED = ("error", "errors", "details", "detail", "metadata", "body", "response", "fault", "violations", "cause")
 
@@ -91,8 +92,9 @@ def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) 
     for name in _SENTENCES:
         if isinstance(said := fields.get(name), str):
             _sentence(said, body, depth, unwrapped)
-    for name in (*_CODES, *_STATUSES):
-        _code(fields.get(name), body)
+    for name in _CODED:
+        if (found := fields.get(name)) is not None:
+            _code(found, body)
     if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(
         word
     ):  # Slack, OAuth: `{"error": "invalid_auth"}`

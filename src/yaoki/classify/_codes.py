@@ -8,6 +8,7 @@ what never heals is asked before what may, and money before rates. A generic cod
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from yaoki.classify._later import DAILY, MINUTELY
@@ -99,10 +100,19 @@ _CODE_MAX = 80
 
 def spelled(code: str) -> str:
     """Return a code in small letters with underscores: `ThrottlingException` → `throttling_exception`."""
+    return _spelled(code[:_WRITTEN_MAX])
+
+
+_WRITTEN_MAX = 200
+
+
+@lru_cache(maxsize=1000)
+def _spelled(code: str) -> str:
     code = code.rpartition("#")[2][:_CODE_MAX]  # `com.amazon.coral.service#ThrottlingException`
     return _NOISE.sub("_", _CAMEL.sub("_", code).lower()).strip("_")
 
 
+@lru_cache(maxsize=1000)
 def _by_word(code: str) -> tuple[FailureKind, Scope] | None:
     for kind, scope, words in _WORDS:
         if words.search(code):

@@ -57,7 +57,15 @@ _SAID_AT = pattern(
 """Only where it says that it is UTC."""
 
 
-_SAYS_WHEN = pattern("retry|again|wait|reset|available|estimated_time|regain", re.IGNORECASE)
+_SAYS_WHEN = ("retry", "again", "wait", "reset", "available", "estimated_time", "regain")
+
+
+def _says_when(text: str) -> bool:
+    low = text.lower()
+    for word in _SAYS_WHEN:
+        if word in low:
+            return True
+    return False
 
 
 def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
@@ -95,7 +103,7 @@ def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> fl
 def phrase_s(text: str) -> float | None:
     """Return the wait a body names, in a `retryDelay` field or as `try again in 9m38s`; of both the longer."""
     text = text[:_TEXT_MAX]
-    if _SAYS_WHEN.search(text) is None:
+    if not _says_when(text):
         return None
     waits: list[float] = []
     if found := _FIELD.search(text):
@@ -111,7 +119,7 @@ def phrase_s(text: str) -> float | None:
 def _moment_s(text: str, now_s: float | None) -> float | None:
     """Return the wait until the moment a body names, as a field or in a sentence."""
     text = text[:_TEXT_MAX]
-    if now_s is None or _SAYS_WHEN.search(text) is None:
+    if now_s is None or not _says_when(text):
         return None
     if found := _AT.search(text):
         return _reset_value_s(found[1], now_s)

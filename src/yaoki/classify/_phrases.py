@@ -38,6 +38,14 @@ _PACE: Final = pattern(r"rate limit|please wait|per[ _-]min(ute)? limit|too many
 
 def judge_prose(evidence: Evidence) -> Failure | None:
     """Judge by what the server's sentences say; nothing if they say nothing known."""
+    kept = evidence.__dict__  # asked by several rules, and looked at once
+    if "said" not in kept:
+        kept["said"] = _said(evidence)
+    found: Failure | None = kept["said"]
+    return found
+
+
+def _said(evidence: Evidence) -> Failure | None:
     text = evidence.prose[:_LOOKED_AT]
     if not text or text.lstrip().startswith("<"):  # a page for people
         return None

@@ -41,7 +41,7 @@ _SCHEMES: Final = pattern(
 )
 _NAMED: Final = pattern(
     r"""
-    (?P<name>[\w-]{0,40}(?:api[\s_-]?key|secret|passw(?:or)?d|passphrase|pwd|private[_-]key|access[_-]?key(?:[_-]id)?
+    (?P<name>(?:api[\s_-]?key|secret|passw(?:or)?d|passphrase|pwd|private[_-]key|access[_-]?key(?:[_-]id)?
       |(?:access|refresh|id|auth|session|security|csrf|bearer)[_-]?token|authorization|credential|signature|cookie|\bsig)\b
       |(?<![\w-])(?:x-amz-)?token)
     (?P<sep>["'\\]{0,4}\s{0,3}(?:=>|[=:])\s{0,3})
@@ -75,6 +75,10 @@ _NAME_STEMS: Final = (
 )
 
 
+_SCHEME_STEMS: Final = frozenset(["bearer", "basic", "digest", "negotiate", "token"])
+_PROVIDED_STEMS: Final = frozenset(["key", "passw", "token", "secret"])
+
+
 def redact(text: str) -> str:
     """
     Return the text with secrets replaced by `[redacted]`.
@@ -84,15 +88,21 @@ def redact(text: str) -> str:
     message still says what was wrong. Linear in the length of the text.
     """
     text = _URL.sub(rf"\1{_GONE}@", text) if "@" in text else text
-    if any(stem in text for stem in _SHAPE_STEMS):
-        text = _SHAPES.sub(_GONE, text)
+    for stem in _SHAPE_STEMS:
+        if stem in text:
+            text = _SHAPES.sub(_GONE, text)
+            break
     low = text.lower()
-    if not any(stem in low for stem in _NAME_STEMS):
+    held = {stem for stem in _NAME_STEMS if stem in low}
+    if not held:
         return text
-    text = _COOKIES.sub(rf"\1{_GONE}", text)
-    text = _SCHEMES.sub(rf"\1\2{_GONE}", text)
-    text = _NAMED.sub(_named, text)
-    return _PROVIDED.sub(rf"\1{_GONE}", text)
+    if "cookie" in held:
+        text = _COOKIES.sub(rf"\1{_GONE}", text)
+    if not held.isdisjoint(_SCHEME_STEMS):
+        text = _SCHEMES.sub(rf"\1\2{_GONE}", text)
+    if "=" in text or ":" in text:
+        text = _NAMED.sub(_named, text)
+    return _PROVIDED.sub(rf"\1{_GONE}", text) if not held.isdisjoint(_PROVIDED_STEMS) else text
 
 
 def _named(found: re.Match[str]) -> str:
@@ -110,17 +120,18 @@ _DATES = pattern(
     r"|\b\d{1,2}[ -](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
     re.ASCII,
 )
-_IDS = pattern(
-    r"(?<![\w.:+-])(?:[^\W\d]|[.:+-])*\d[\w.:+-]*|\b[0-9a-f]{8,}\b|\b(?:req|msg|run|call|toolu|chatcmpl|org|user|proj)[-_]\w+",
-    re.ASCII,
-)
+_TOKENS = pattern(r"[^\W_][\w.:+-]*", re.ASCII)
+_ID = pattern(r".*\d|[0-9a-f]{8,}$|(?:req|msg|run|call|toolu|chatcmpl|org|user|proj)[-_]\w", re.ASCII)
 
 
 def fingerprint(text: str) -> str:
-    """Return 16 hexadecimal digits, equal for texts that differ only in ids, numbers, times and spacing."""
+    """Return 16 hexadecimal digits, equal for texts that differ only in ids, numbers, times and punctuation."""
     from hashlib import blake2b  # it loads OpenSSL, which a process without failures does not need
 
-    words = _DATES.sub("#", text[:MESSAGE_MAX].lower()).replace("#", " ").split()
-    # Most words are letters alone, and no ids; asking the pattern about each costs more than all the rest.
-    plain = " ".join([word if word.isalpha() else _IDS.sub(" ", word) for word in words])
-    return blake2b(" ".join(plain.split()).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    words = _TOKENS.findall(_DATES.sub(" ", text[:MESSAGE_MAX].lower()))
+    # Most words are letters alone, and too short for an id; asking the pattern about each costs more than the rest.
+    kept = [word for word in words if (len(word) < _ID_LEAST and word.isalpha()) or _ID.match(word) is None]
+    return blake2b(" ".join(kept).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+_ID_LEAST: Final = 8

@@ -25,7 +25,10 @@ class Saying:
         self._pattern = pattern("|".join(patterns))
 
     def is_in(self, text: str) -> bool:
-        return any(stem in text for stem in self._stems) and self._pattern.search(text) is not None
+        for stem in self._stems:
+            if stem in text:
+                return self._pattern.search(text) is not None
+        return False
 
     def failure(self, prefix: str, retry_after_s: float | None = None) -> Failure:
         return Failure(
