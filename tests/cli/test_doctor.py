@@ -231,9 +231,7 @@ def test_a_file_is_judged_by_what_importing_it_does_to_steps():
     busy = Examined(file="x.py", threads=["t"], rate=10_000, rate_beside=4_999)
     (answer,) = about_examined(busy, "x.py")
     assert answer.level == "warn"
-    assert answer.text == (
-        "4,999 empty steps a second once it is imported, 10,000 before; it left 1 thread running: t"
-    )
+    assert answer.text == ("4,999 empty steps a second once it is imported, 10,000 before; it left 1 thread running: t")
     assert "give it a process of its own" in answer.then
     idle = Examined(file="x.py", threads=["t"], rate=10_000, rate_beside=9_000)
     assert [one.level for one in about_examined(idle, "x.py")] == ["note"]

@@ -192,8 +192,11 @@ def told(place, process, stock) -> str:
         n += 1
         return len(select_ready(process, 0.3)) > 0
 
-    until(heard, "a change to be told")
-    return read_line(process)
+    while True:  # a run may be seen on its way, before it is dead
+        until(heard, "a change to be told")
+        line = read_line(process)
+        if "dead" in line:
+            return line
 
 
 def select_ready(process, timeout_s: float):
