@@ -105,7 +105,7 @@ def cases(name: str) -> list[Case]:
     return found
 
 
-def response_of(row: dict[str, Any]) -> Any:
+def response_of(row: dict[str, Any]) -> Any:  # noqa: ANN401 - a library's module or object
     if row["http_status"] is None:
         return None
     import httpx2
@@ -116,7 +116,7 @@ def response_of(row: dict[str, Any]) -> Any:
     return httpx2.Response(row["http_status"], headers=headers, text=said, request=request)
 
 
-def made(row: dict[str, Any], subject: Any) -> BaseException:
+def made(row: dict[str, Any], subject: Any) -> BaseException:  # noqa: ANN401 - a library's module or object
     """Return the real exception where its library is here; of an answer, the one the openai SDK makes of it."""
     full = (row.get("mro") or [row["exception_class"] or ""])[0]
     module, _, name = full.rpartition(".")
@@ -133,7 +133,7 @@ def made(row: dict[str, Any], subject: Any) -> BaseException:
     return _by_openai(row, subject)
 
 
-def _by_openai(row: dict[str, Any], subject: Any) -> BaseException:
+def _by_openai(row: dict[str, Any], subject: Any) -> BaseException:  # noqa: ANN401 - a library's module or object
     if (response := response_of(row)) is not None:
         try:
             import openai
@@ -174,7 +174,7 @@ def by_sdk(name: str, client: Callable[[Any], Any]) -> Callable[[], Callable[[Ca
     return load
 
 
-def _is_transport(error: BaseException, httpx: Any) -> bool:
+def _is_transport(error: BaseException, httpx: Any) -> bool:  # noqa: ANN401 - a library's module or object
     """Whether it is what an SDK's own connection raises, which is all that its rule ever sees."""
     name = f"{type(error).__module__}.{type(error).__name__}"
     return isinstance(error, (httpx.TransportError, OSError)) or name.startswith(("httpx.", "httpcore.", "urllib3."))

@@ -62,10 +62,7 @@ _SAYS_WHEN = ("retry", "again", "wait", "reset", "available", "estimated_time", 
 
 def _says_when(text: str) -> bool:
     low = text.lower()
-    for word in _SAYS_WHEN:
-        if word in low:
-            return True
-    return False
+    return any(word in low for word in _SAYS_WHEN)
 
 
 def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:

@@ -179,8 +179,8 @@ def _class(mro: tuple[str, ...]) -> type[BaseException]:
         if len(_built) >= _CLASSES_MAX:
             _built.clear()
         base = _class(mro[1:]) if len(mro) > 1 else Exception
-        made: type[BaseException] = type(name, (base,), {"__module__": module, "__init__": _take, "__str__": _say})
-        _built[mro] = made
+        made = type(name, (base,), {"__module__": module, "__init__": _take, "__str__": _say})
+        _built[mro] = cast("type[BaseException]", made)
     return _built[mro]
 
 
