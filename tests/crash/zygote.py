@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -34,6 +35,7 @@ def live(main: Callable[..., None], arguments: list[str], out: str, err: str) ->
 
 
 def serve() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the suite was started by nohup
     for line in sys.stdin:
         asked = json.loads(line)
         main = importlib.import_module(asked["module"]).main
