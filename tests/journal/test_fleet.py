@@ -38,7 +38,7 @@ def pending(journal, name: str, loop: str = LOOP) -> int:
     return journal.create(name, loop=loop, input=b"").id
 
 
-def test_a_batch_takes_what_is_pending_oldest_first_then_what_is_due_longest_first(journal):
+def test_a_batch_takes_what_is_due_longest_first_then_what_is_pending_oldest_first(journal):
     sleeping(journal, "late", START_MS - 1)
     sleeping(journal, "early", START_MS - 9)
     sleeping(journal, "not yet", START_MS + 1)
@@ -48,7 +48,7 @@ def test_a_batch_takes_what_is_pending_oldest_first_then_what_is_due_longest_fir
     pending(journal, "b")
     pending(journal, "of another loop", loop="other")
     claims = journal.claim_many(10, loops=[LOOP])
-    assert names(claims) == ["a", "b", "early", "a question expired", "late"]
+    assert names(claims) == ["early", "a question expired", "late", "a", "b"]
     assert all((claim.row.state, claim.row.owner) == (State.RUNNING, journal.worker) for claim in claims)
     assert not any(claim.died for claim in claims)
     assert journal.claim_many(10, loops=[LOOP]) == []

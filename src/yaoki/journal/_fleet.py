@@ -48,7 +48,8 @@ class Fleet(Owning):
         """
         Take up to `limit` runs of these loops that can go on now, in one transaction; none while the brake is on.
 
-        First what a death left, then what is pending (oldest run first), then what is due (longest due first).
+        First what a death left, then what is due (longest due first), then what is pending (oldest run first): what was
+        begun ends before more is begun.
         Where there is nothing to take, nothing is locked. Costs O(taken), however many sleep.
 
         Args:
@@ -88,10 +89,10 @@ class Fleet(Owning):
 
     def _candidates(self, limit: int, loops: Collection[str], now_ms: int) -> list[int]:
         found = [number for number, _ in self._left_by_deaths(limit, loops)]
-        for loop in loops:
-            found.extend(number for (number,) in self._read(PENDING, (loop, limit)))
         due = [(wake_ms, number) for loop in loops for number, wake_ms in self._read(WAKING, (loop, now_ms, limit))]
         found.extend(number for _, number in sorted(due))
+        for loop in loops:
+            found.extend(number for (number,) in self._read(PENDING, (loop, limit)))
         return found
 
     def _left_by_deaths(self, limit: int, loops: Collection[str]) -> list[tuple[int, str]]:

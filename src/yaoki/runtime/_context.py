@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from yaoki.errors import OutsideBranch
@@ -29,6 +30,7 @@ here = _HERE.get
 """Return where the caller is, or None outside any run."""
 
 _driven = 0
+_counting = Lock()
 
 
 def enter(place: Here | None) -> Token[Here | None]:
@@ -49,7 +51,8 @@ def driving() -> bool:
 def note_driving(change: int) -> None:
     """Count a run that starts (1) or stops (-1) being driven here."""
     global _driven  # noqa: PLW0603 - a fact about the process
-    _driven += change
+    with _counting:  # threads of one `work` count here at the same time, and += is two steps
+        _driven += change
 
 
 class InAttempt:
