@@ -226,11 +226,11 @@ def test_a_drained_worker_lets_what_is_in_flight_settle_and_counts_no_crash(tmp_
         runner.drain()
         go_on.set()
         worker.join(30)
-        assert found == [{"pending": 1}]
+        assert [list(left) for left in found] == [["pending"]], "also if another thread was just about to take it up"
         receipt = runner.get("r1")
         assert (receipt.status, receipt.attempts, receipt.failures) == (State.PENDING, 1, [])
     assert house.run(slow_loop.bind(), "r1").value == "done"
-    assert [record.deaths for record in house.records(Claimed, "r1")] == [0, 0]
+    assert {record.deaths for record in house.records(Claimed, "r1")} == {0}
 
 
 def test_a_drained_async_worker_lets_what_is_in_flight_settle(tmp_path):
