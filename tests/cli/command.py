@@ -152,9 +152,10 @@ class Place:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there and is no zombie."""
+    """Whether a process is there and is no zombie; while one of its threads still ends, it holds what it held."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
     except OSError:
         return False
-    return state not in "ZX"
+    return state not in "ZX" or threads > 1

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from yaoki import Runner
 from yaoki.cli._child import Child
 from yaoki.cli._pulse import Pulse
 from yaoki.cli._report import Beat, Report
@@ -32,7 +34,13 @@ def pipe():
 def pulse(pipe):
     made = Pulse(pipe[1], hung_after_s=240)
     made._clock = Watch()
+    made._runners = (Runner(),)
+    drives(made, "r")
     return made
+
+
+def drives(pulse: Pulse, *runs: str) -> None:
+    pulse._runners[0]._stop.lives = [SimpleNamespace(name=run) for run in runs]
 
 
 def tell(pulse: Pulse, record, key: str = "1.0//s#0", run_id: str = "r") -> None:
@@ -94,8 +102,17 @@ def test_a_run_that_was_left_hangs_nothing_and_is_counted(pulse):
     ]:
         claimed(pulse, run_id)
         tell(pulse, record, key="", run_id=run_id)
+    drives(pulse)
     beat = later(pulse, 1e6)
     assert (beat.hung, beat.active, beat.left) == ("", 0, {"completed": 2, "sleeping": 1})
+
+
+def test_a_run_that_was_taken_away_hangs_nothing(pulse):
+    claimed(pulse)
+    tell(pulse, Begin(at=1, timeout_ms=1_000))
+    assert later(pulse, 3).hung
+    drives(pulse)
+    assert (pulse.beat().hung, pulse.beat().active) == ("", 0)
 
 
 def test_the_last_word_is_the_report_and_no_beat_comes_after_it(pulse, pipe):

@@ -177,7 +177,7 @@ def test_ctrl_c_lets_the_attempt_in_flight_settle_and_says_how_to_go_on(place):
     process = place.start("run", "agents.py:slow", "--run-id", "r1")
     place.wait_for("open.waiting")
     process.send_signal(signal.SIGINT)
-    until(lambda: "stopping" in place.err(process), "the signal to be passed on")
+    place.wait_for("told")
     place.open("open")
     said = place.end(process)
     assert said.code == 130, said.err
@@ -206,7 +206,7 @@ def test_sigterm_is_passed_on_too(place):
     process = place.start("run", "agents.py:slow", "--run-id", "r1")
     place.wait_for("open.waiting")
     process.send_signal(signal.SIGTERM)
-    until(lambda: "stopping" in place.err(process), "the signal to be passed on")
+    place.wait_for("told")
     place.open("open")
     assert place.end(process).code == 143
 
@@ -256,7 +256,7 @@ def test_an_async_run_drains_as_well(place):
     process = place.start("run", "agents.py:aslow", "--run-id", "r1")
     place.wait_for("open.waiting")
     process.send_signal(signal.SIGTERM)
-    until(lambda: "stopping" in place.err(process), "the signal to be passed on")
+    place.wait_for("told")
     place.open("open")
     said = place.end(process)
     assert said.code == 143, said.err
@@ -322,6 +322,7 @@ def test_a_worker_told_to_stop_by_somebody_else_is_replaced(place):
     place.wait_for("open.waiting")
     first = place.worker_of(process)
     os.kill(first, signal.SIGTERM)
+    place.wait_for("told")
     place.open("open")
     said = place.end(process)
     assert said.code == 0, said.err

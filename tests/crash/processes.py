@@ -38,7 +38,7 @@ class Life:
     _idle: ClassVar[list[subprocess.Popen[str]]] = []
     _living: ClassVar[set[int]] = set()
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, module: str, *arguments: str, bound_s: float = LIFE_S) -> None:
         self._zygote = self._idle.pop() if self._idle else self._start()
         self._directory = tempfile.TemporaryDirectory(prefix="yaoki-life-")
         self._out, self._err = (Path(self._directory.name) / name for name in ("out", "err"))
@@ -50,7 +50,7 @@ class Life:
         self._living.add(self.pid)
         self.code: int | None = None
         self.out = self.err = ""
-        self._bound = threading.Timer(LIFE_S, self.send, (signal.SIGKILL,))
+        self._bound = threading.Timer(bound_s, self.send, (signal.SIGKILL,))
         self._bound.daemon = True
         self._bound.start()
 

@@ -169,10 +169,14 @@ class Child:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill it, what it started and did not end, and wait until all are gone."""
+        """
+        Kill it, unless it has ended, and wait until it is gone; of one that died, also what it has left running.
+
+        One that ended as it should has settled what it began; what that has started may go on.
+        """
         self.signal(signal.SIGKILL)
         self._process.wait()
-        left = end_survivors(self.mark)
+        left = [] if self.report() is not None else end_survivors(self.mark)
         if left:
             sys.stderr.write(f"yaoki: processes {', '.join(map(str, left))} of the dead worker do not end\n")
 

@@ -12,14 +12,18 @@ from msgspec import Struct, json
 from yaoki.cli._report import Beat
 from yaoki.clock import SystemClock
 from yaoki.records import Begin, Claimed, Ended, Parked, Settle
+from yaoki.runtime._base import driven_by
 
 if TYPE_CHECKING:
     from yaoki.cli._report import Report
     from yaoki.events import Event
+    from yaoki.runtime._base import Base
 
 __all__ = ["Pulse"]
 
 _EVERY_S = 1.0
+_APART_S = 0.05
+"""A run that was left is told at once, so that a death makes nobody forget it; but no more often than this."""
 _FACTOR = 2
 """A worker is killed when an attempt has run twice its timeout: a call that cannot be interrupted in its thread."""
 
@@ -48,12 +52,14 @@ class Pulse:
     def __init__(self, report_fd: int, *, hung_after_s: float) -> None:
         self._fd = report_fd
         self._hung_after_s = hung_after_s
+        self._runners: tuple[Base, ...] = ()
         self._clock = SystemClock()
         self._lock = threading.Lock()
         self._runs: dict[str, _Busy] = {}
         self._settled = 0
         self._left: Counter[str] = Counter()
         self._ended = threading.Event()
+        self._news = threading.Event()
         self._thread = threading.Thread(target=self._say, name="yaoki-pulse", daemon=True)
 
     def __call__(self, event: Event) -> None:
@@ -64,6 +70,7 @@ class Pulse:
             if isinstance(record, (Ended, Parked)):
                 self._runs.pop(event.run_id, None)
                 self._left[record.state] += 1
+                self._news.set()
                 return
             busy = self._runs.get(event.run_id)
             if busy is None:
@@ -78,13 +85,15 @@ class Pulse:
                 failure = record.failure
                 self._settled += failure is None or failure.reason != "process.died"
 
-    def start(self) -> None:
-        """Begin to beat."""
+    def start(self, *runners: Base) -> None:
+        """Begin to beat for these runners. A run taken away from them leaves no record: they say what they drive."""
+        self._runners = runners
         self._thread.start()
 
     def last(self, report: Report) -> None:
         """Say how it ended; no beat comes after that."""
         self._ended.set()
+        self._news.set()
         if self._thread.is_alive():
             self._thread.join()
         os.write(self._fd, json.encode(report) + b"\n")
@@ -100,8 +109,11 @@ class Pulse:
         now_s = self._clock.monotonic_s()
         patience_s = self._hung_after_s
         hung = ""
+        driven = {run_id for runner in self._runners for run_id in driven_by(runner)}
         with self._lock:
             for run_id, busy in self._runs.items():
+                if run_id not in driven:
+                    continue
                 for attempt in busy.attempts.values():
                     limit_s = _FACTOR * attempt.timeout_s
                     left_s = limit_s - (now_s - attempt.since_s)
@@ -113,7 +125,7 @@ class Pulse:
             return Beat(
                 patience_s=patience_s,
                 settled=self._settled,
-                active=len(self._runs),
+                active=len(driven),
                 left=dict(self._left),
                 hung=hung,
             )
@@ -121,5 +133,7 @@ class Pulse:
     def _say(self) -> None:
         while True:
             os.write(self._fd, json.encode(self.beat()) + b"\n")
-            if self._ended.wait(_EVERY_S):
+            if self._ended.wait(_APART_S):
                 return
+            self._news.wait(_EVERY_S - _APART_S)
+            self._news.clear()

@@ -59,10 +59,11 @@ def _serve(service: Service, pulse: Pulse) -> Report:
     loops = _loops(service.files)
     if service.notes:
         _notes(loops)
-    pulse.start()
     plain = [loop for loop in loops if not loop.is_async]
     coroutines = [loop for loop in loops if loop.is_async]
-    drained = _Crew(service, pulse).serve(coroutines, plain)
+    crew = _Crew(service, pulse)
+    pulse.start(*crew.runners)
+    drained = crew.serve(coroutines, plain)
     return Report(end="drained" if drained else "done", left=pulse.left)
 
 
@@ -105,6 +106,7 @@ class _Crew:
         self._work: dict[str, Any] = {"until": service.until, "concurrency": service.concurrency}
         self._sync = Runner(service.store, **options)
         self._async = AsyncRunner(service.store, **options)
+        self.runners = (self._sync, self._async)
         self._failed: BaseException | None = None
         self._drained = False
 
@@ -121,11 +123,17 @@ class _Crew:
 
     async def _both(self, coroutines: list[Loop[..., Any]], plain: list[Loop[..., Any]]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
-        beside = asyncio.create_task(_in_thread(partial(self._serve_plain, plain))) if plain else None
+        beside = asyncio.create_task(self._beside(plain)) if plain else None
         async with self._async as runner:
             await runner.work(*coroutines, **self._work)
         if beside is not None:
             await beside
+
+    async def _beside(self, plain: list[Loop[..., Any]]) -> None:
+        """Serve plain loops in a thread; should that end by an error, the coroutines end too."""
+        await _in_thread(partial(self._serve_plain, plain))
+        if self._failed is not None:
+            self._async.drain()
 
     def _serve_plain(self, plain: list[Loop[..., Any]]) -> None:
         try:

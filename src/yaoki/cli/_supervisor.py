@@ -10,13 +10,13 @@ container reaps what others have left.
 
 from __future__ import annotations
 
-import os
 import signal
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from yaoki.cli._child import Wakeup, signal_name
 from yaoki.cli._exits import CommandError, Exit
+from yaoki.cli._orphans import is_reaper, reap_others
 from yaoki.cli._restarts import Restarts
 from yaoki.cli._store import open_store
 from yaoki.cli._views_text import plural
@@ -127,6 +127,7 @@ class _Supervisor:
         self._drain_s = drain_s
         self._restarts = Restarts()
         self._last = ""
+        self._reaps = is_reaper()
 
     def run(self) -> Report | None:
         while True:
@@ -151,7 +152,8 @@ class _Supervisor:
             began_s = clock.monotonic_s()
             if began_s < look_at_s:
                 continue
-            reap_others(child.pid)
+            if self._reaps:
+                reap_others(child.pid)
             self._charge.look(child)
             hung = child.hung()
             if hung:
@@ -221,14 +223,3 @@ def note_stop(store: str, mark: str) -> None:
     with suppress(YaokiError), open_store(store) as verbs:
         journal = verbs.store
         journal.stopping([worker.id for worker in journal.workers() if worker.mark == mark])
-
-
-def reap_others(own: int) -> None:
-    """As process 1 of a container: take the exit status of processes that lost their parent, never our worker's."""
-    if os.getpid() != 1:
-        return
-    with suppress(ChildProcessError):
-        while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
-            if found.si_pid == own:
-                return
-            os.waitpid(found.si_pid, os.WNOHANG)

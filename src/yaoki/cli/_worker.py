@@ -91,15 +91,14 @@ def refusal(error: BaseException, *, debug: bool) -> Report:
 def _drive(job: Job, bound: Bound[Any], pulse: Pulse) -> Report:
     """Drive the run to its rest, or until a SIGTERM has let what is in flight settle."""
     observers: list[Observer] = [_Entering(job, bound), pulse]
-    pulse.start()
     drive = _drive_async if bound.loop.is_async else _drive_sync
-    status = drive(job, bound, observers)
+    status = drive(job, bound, observers, pulse)
     if status.final or status is State.WAITING:
         return Report(end="done")
     return Report(end="drained", exit_code=Exit.TERMINATED)
 
 
-def _drive_sync(job: Job, bound: Bound[Any], observers: Sequence[Observer]) -> State:
+def _drive_sync(job: Job, bound: Bound[Any], observers: Sequence[Observer], pulse: Pulse) -> State:
     from yaoki.runtime import Runner
 
     runner = Runner(job.store, observers=observers)
@@ -109,11 +108,12 @@ def _drive_sync(job: Job, bound: Bound[Any], observers: Sequence[Observer]) -> S
         runner.drain()
 
     signal.signal(signal.SIGTERM, drain)
+    pulse.start(runner)
     with runner:
         return runner.run(bound, run_id=job.run_id).status
 
 
-def _drive_async(job: Job, bound: Bound[Any], observers: Sequence[Observer]) -> State:
+def _drive_async(job: Job, bound: Bound[Any], observers: Sequence[Observer], pulse: Pulse) -> State:
     import asyncio
 
     from yaoki.runtime._async_runner import AsyncRunner
@@ -121,6 +121,7 @@ def _drive_async(job: Job, bound: Bound[Any], observers: Sequence[Observer]) -> 
     async def drive() -> State:
         runner = AsyncRunner(job.store, observers=observers)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, runner.drain)
+        pulse.start(runner)
         async with runner:
             return (await runner.run(bound, run_id=job.run_id)).status
 

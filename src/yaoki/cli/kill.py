@@ -8,6 +8,7 @@ import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
@@ -37,15 +38,16 @@ def kill(
     with open_store(here.store) as verbs:
         journal = verbs.store
         if number is None:
-            workers = [worker for worker in journal.workers() if worker.alive]
+            workers = _processes(journal)
             if as_json:
                 here.out.data([_shown(worker) for worker in workers])
             else:
                 here.out.lines([line(_line(worker)) for worker in workers] or [line("no worker is alive")])
             return Exit.DONE
         worker = _living(journal, number)
-        same = [one.id for one in journal.workers() if one.pid == worker.pid and one.host == worker.host]
-        journal.stopping(same)
+        same = [one for one in journal.workers() if _process(one) == _process(worker)]
+        runs = sum(one.runs for one in same)
+        journal.stopping([one.id for one in same])
         try:
             os.kill(worker.pid, signal.SIGKILL)
         except OSError as error:
@@ -54,12 +56,26 @@ def kill(
             ) from error
         _wait_gone(journal, number, worker.pid)
     if as_json:
-        here.out.data({**_shown(worker), "killed": True})
+        here.out.data({**_shown(worker), "runs": runs, "killed": True})
     else:
-        here.out.lines(
-            [line(f"worker {number} (pid {worker.pid}) is killed; {plural(worker.runs, 'run')} go on elsewhere")]
-        )
+        left = f"; others take up its {plural(runs, 'run')}" if runs else ""
+        here.out.lines([line(f"worker {number} (pid {worker.pid}) is killed{left}")])
     return Exit.DONE
+
+
+def _process(worker: WorkerRow) -> tuple[str, int, str]:
+    return worker.host, worker.pid, worker.mark
+
+
+def _processes(journal: Journal) -> list[WorkerRow]:
+    """Return the living workers, one for each process: one that drives runs in threads has a number for each."""
+    found: dict[tuple[str, int, str], WorkerRow] = {}
+    for worker in journal.workers():
+        if worker.alive:
+            first = found.setdefault(_process(worker), worker)
+            if first is not worker:
+                found[_process(worker)] = replace(first, runs=first.runs + worker.runs)
+    return list(found.values())
 
 
 def _living(journal: Journal, number: int) -> WorkerRow:
@@ -78,15 +94,12 @@ def _living(journal: Journal, number: int) -> WorkerRow:
         raise CommandError(
             "worker.out_of_reach", f"worker {number} runs on {worker.host}, this is {platform.node()}; kill it there"
         )
-    try:
-        os.kill(worker.pid, 0)
-    except ProcessLookupError:
+    if not journal.held_by(number, worker.pid):
         raise CommandError(
             "worker.out_of_reach",
-            f"worker {number} is alive, but there is no process {worker.pid} here: it runs in another container",
-        ) from None
-    except PermissionError:
-        pass
+            f"worker {number} is alive, but process {worker.pid} here is not it: it runs in another container; "
+            "kill it there",
+        )
     return worker
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,26 +73,32 @@ def worker(
     if as_json:
         here.out.data({"left": dict(left), "stopped": stopped, **_rest(here)})
     else:
-        here.out.lines(_summary(left, here))
+        here.out.lines(_summary(left, here, files))
     return Exit.DONE
 
 
 def _rest(here: Session) -> dict[str, int]:
-    """Return what is left in the store to wake or to be looked at."""
+    """Return what is left in the store to wake or to be looked at, and when the next of it wakes (ms, 0 is never)."""
     with open_store(here.store) as verbs:
         counts = verbs.store.counts()
-    return {
+        next_wake_ms = verbs.store.next_wake({loop for loop, _ in counts})
+    rest = {
         state: sum(count for (_, is_), count in counts.items() if is_.value == state)
         for state in ("pending", "sleeping", "waiting", "dead")
     }
+    return {**rest, "next_wake_ms": next_wake_ms}
 
 
-def _summary(left: Counter[str], here: Session) -> list[Line]:
+def _summary(left: Counter[str], here: Session, files: list[str]) -> list[Line]:
     ended = [f"{left[state]} {state}" for state in ("completed", "capped", "dead", "cancelled") if left[state]]
     lines = [line("  ".join(ended) or "nothing ended")]
     rest = _rest(here)
+    if rest["pending"]:
+        again = here.commands.dress(f"yaoki {shlex.join(['worker', *files])}")
+        lines.append(line(f"{plural(rest['pending'], 'run')} pending   ", (again, "command")))
     if rest["sleeping"]:
-        lines.append(line(f"{plural(rest['sleeping'], 'run')} asleep until later: the next worker wakes them"))
+        asleep = f"{plural(rest['sleeping'], 'run')} asleep until {here.now().time(rest['next_wake_ms'])} or later"
+        lines.append(line(f"{asleep}: the next worker wakes them"))
     if rest["waiting"] or rest["dead"]:
         lines.append(line("Needs you   ", (here.commands.verb("runs"), "command")))
     return lines

@@ -32,6 +32,10 @@ class Liveness(Protocol):
         """Whether some *other* object holds the worker's lock."""
         ...
 
+    def held_by(self, worker: int, pid: int) -> bool:
+        """Whether the process of that number, as numbered here, is the one that holds the worker's lock."""
+        ...
+
     def close(self) -> None:
         """Let go of it. Also called in a forked child, which inherits the lock with the descriptor."""
         ...
@@ -60,6 +64,17 @@ class ByteLocks:
         kind: int = _FLOCK.unpack(answer)[0]
         return kind != fcntl.F_UNLCK
 
+    def held_by(self, worker: int, pid: int) -> bool:
+        """Whether that process has the lock; `True` also for one that may not be looked into: a signal then fails."""
+        held = (f":{os.fstat(self._fd).st_ino}", str(worker), str(worker))
+        try:
+            descriptors = os.listdir(f"/proc/{pid}/fdinfo")  # noqa: PTH208 - pathlib costs what importing yaoki may not
+        except PermissionError:
+            return True
+        except OSError:
+            return False
+        return any(_holds(f"/proc/{pid}/fdinfo/{descriptor}", held) for descriptor in descriptors)
+
     def close(self) -> None:
         """Close the file; the kernel frees the byte."""
         if self._fd >= 0:
@@ -69,6 +84,16 @@ class ByteLocks:
 
 def _byte(worker: int) -> bytes:
     return _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, worker, 1, 0)
+
+
+def _holds(path: str, held: tuple[str, str, str]) -> bool:
+    """Whether a descriptor has a lock: `lock: 1: OFDLCK ADVISORY WRITE -1 fe:00:2148047 7 7`, see proc(5)."""
+    try:
+        with open(path) as info:  # noqa: PTH123
+            locks = [line.split() for line in info if line.startswith("lock:")]
+    except OSError:  # closed meanwhile
+        return False
+    return any(lock[-3].endswith(held[0]) and tuple(lock[-2:]) == held[1:] for lock in locks)
 
 
 class FileLocks:
@@ -105,6 +130,18 @@ class FileLocks:
             return False
         finally:
             os.close(fd)
+
+    def held_by(self, worker: int, pid: int) -> bool:
+        """Whether the worker lives and there is such a process; whose a lock is, flock does not say."""
+        if not self.alive(worker):
+            return False
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
 
     def close(self) -> None:
         """Close the file, and remove it unless this is a forked child: the parent still holds it."""

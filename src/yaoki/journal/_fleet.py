@@ -132,6 +132,10 @@ class Fleet(Owning):
         rows = self._read(WORKER, (worker,))
         return self._worker_of(rows[0]) if rows else None
 
+    def held_by(self, worker: int, pid: int) -> bool:
+        """Whether the process of that number here is the worker: another container's, or one long dead, is not."""
+        return self._locks.held_by(worker, pid)
+
     def stopping(self, workers: Iterable[int]) -> None:
         """
         Note that these workers were ordered to stop: should they be killed from now on, that is no crash.

@@ -132,9 +132,9 @@ class AsyncRunner(Base):
 
     async def _drive_one(self, docket: Docket, claim: Claim) -> None:
         """Drive one claimed run, whatever becomes of it."""
-        loop = docket.loop_of(claim)
         try:
-            live = await self._residency(claim, loop.bind_data(claim.row.input))
+            bound, halt = docket.call_of(claim)
+            live = await self._residency(claim, bound, halt)
         except RunBusy:  # fenced: another process took it over
             return
         except (Exception, SystemExit) as error:  # noqa: BLE001 - one run's trouble is not the others'
@@ -142,7 +142,7 @@ class AsyncRunner(Base):
             return
         row = docket.driven(claim.row.name)
         if row is not None and row.state is State.WAITING:
-            self._tell_waiting(row.name, loop, live.history)
+            self._tell_waiting(row.name, bound.loop, live.history)
 
     def drain(self) -> None:
         """
@@ -155,8 +155,8 @@ class AsyncRunner(Base):
         for driver in list(self._driven):
             driver.halted()
 
-    async def _residency(self, claim: Claim, bound: Bound[Any]) -> Live:
-        """Drive a claimed run until it is final, waits or sleeps."""
+    async def _residency(self, claim: Claim, bound: Bound[Any], halt: Halt | None = None) -> Live:
+        """Drive a claimed run until it is final, waits or sleeps; with `halt`, only leave it as that says."""
         driver = AsyncDriver(self._commits)
         live = take_up(
             self.store,
@@ -174,6 +174,8 @@ class AsyncRunner(Base):
         if self._watcher is None:
             self._watcher = asyncio.create_task(self._watch())
         _context.note_driving(1)
+        if halt is not None:
+            live.stop_with(halt)
         self._stop.enter(live)
         try:
             returned = await self._body(live, bound, driver)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["Base", "loop_of", "next_move"]
+__all__ = ["Base", "driven_by", "loop_of", "next_move"]
 
 R = TypeVar("R")
 RESULT_MAX_BYTES = 16 * 1024 * 1024
@@ -196,6 +196,12 @@ class Base:
         if history is None:
             history = History.of(self.store.load(row.id))
         return receipt_of(row, history, loop=loop, budget=loop.budget)
+
+
+def driven_by(runner: Base) -> frozenset[str]:
+    """Return the ids of the runs a runner drives at this moment; may be called from any thread."""
+    stop = runner._stop  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - its own module
+    return frozenset(live.name for live in tuple(stop.lives))
 
 
 class _Stop:

@@ -73,7 +73,7 @@ def take_up(
     """
     row = claim.row
     history = History.of(journal.load(row.id))
-    _end_survivors(row.name, history)
+    _end_survivors(journal, row.name, history)
     live = Live(
         journal=journal,
         run=row.id,
@@ -116,9 +116,15 @@ def take_up(
     return live
 
 
-def _end_survivors(name: str, history: History) -> None:
-    """What a dead attempt has left running ends before the attempt is decided: it might still act."""
+def _end_survivors(journal: Journal, name: str, history: History) -> None:
+    """
+    What a dead attempt has left running ends before the attempt is decided: it might still act.
+
+    A process that let go of the run and lives on keeps what it has started, and its own life.
+    """
     if any(past.open and past.begin is not None and past.begin.pgid for past in history.steps.values()):
+        if any(worker.alive and worker.mark == history.mark for worker in journal.workers()):
+            return
         left = end_survivors(history.mark)
         if left:
             import logging

@@ -108,9 +108,20 @@ class Loop(Generic[P, R]):
         return Bound(self, self._decoded(data, values), data)
 
     def bind_data(self, data: bytes) -> Bound[R]:
-        """Return the call a journaled input stands for; Local arguments come from `with_locals`."""
+        """
+        Return the call a journaled input stands for; Local arguments come from `with_locals`.
+
+        Raises:
+            EncodingError: Its arguments are not those the function takes, or not of the annotated types.
+        """
         self.refuse_open_locals()
-        return Bound(self, self._decoded(data, dict(self.locals)), data)
+        values = self._decoded(data, dict(self.locals))
+        try:
+            self.signature.bind(**values)
+        except TypeError as wrong:
+            msg = f"loop {self.name} takes {self.signature}: {wrong}"
+            raise EncodingError(msg) from None
+        return Bound(self, values, data)
 
     def refuse_open_locals(self) -> None:
         """
@@ -198,7 +209,11 @@ class Loop(Generic[P, R]):
 
     def _decoded(self, data: bytes, values: dict[str, Any]) -> dict[str, Any]:
         parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        return {**values, **{name: self._codec(name).decode(part) for name, part in parts.items()}}
+        codecs = {name: self._codec(name) for name in parts if name in self.signature.parameters}
+        return {
+            **values,
+            **{name: codecs[name].decode(part) if name in codecs else part for name, part in parts.items()},
+        }
 
 
 class _Decorate(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from yaoki.errors import DeclarationError, Passing, RunBusy
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from yaoki.journal import Claim
     from yaoki.records import Entry
-    from yaoki.runtime._live import Live
+    from yaoki.runtime._live import Halt, Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
     from yaoki.runtime._work import Until
@@ -157,14 +156,13 @@ class Runner(Base):
 
     def _in_threads(self, served: dict[str, Any], slots: Slots, until: Until, concurrency: int) -> dict[str, int]:
         """Serve in threads, each with a runner, and so a connection and a worker's lock, of its own."""
-        tally: Counter[str] = Counter()
 
         def one() -> None:
             try:
                 with self._twin() as twin:
                     docket = Docket(twin.store, served)
                     twin._serve(docket, slots, until)  # noqa: SLF001 - its own kind
-                    tally.update(docket.tally)
+                    slots.add(docket.tally)
             except BaseException as error:  # noqa: BLE001 - raised where `work` was called
                 slots.failed = slots.failed or error
                 self.drain()
@@ -183,7 +181,7 @@ class Runner(Base):
             raise
         if slots.failed is not None:
             raise slots.failed
-        return dict(tally)
+        return dict(slots.tally)
 
     def _serve(self, docket: Docket, slots: Slots, until: Until) -> None:
         while not self._draining:
@@ -201,9 +199,9 @@ class Runner(Base):
 
     def _drive_one(self, docket: Docket, claim: Claim) -> None:
         """Drive one claimed run in this thread, whatever becomes of it."""
-        loop = docket.loop_of(claim)
         try:
-            live = self._residency(claim, loop.bind_data(claim.row.input))
+            bound, halt = docket.call_of(claim)
+            live = self._residency(claim, bound, halt)
         except RunBusy:  # fenced: another process took it over
             return
         except (Exception, SystemExit) as error:  # noqa: BLE001 - one run's trouble is not the others'
@@ -211,10 +209,10 @@ class Runner(Base):
             return
         row = docket.driven(claim.row.name)
         if row is not None and row.state is State.WAITING:
-            self._tell_waiting(row.name, loop, live.history)
+            self._tell_waiting(row.name, bound.loop, live.history)
 
-    def _residency(self, claim: Claim, bound: Bound[Any]) -> Live:
-        """Drive a claimed run until it is final, waits or sleeps."""
+    def _residency(self, claim: Claim, bound: Bound[Any], halt: Halt | None = None) -> Live:
+        """Drive a claimed run until it is final, waits or sleeps; with `halt`, only leave it as that says."""
         driver = SyncDriver()
         live = take_up(
             self.store,
@@ -229,6 +227,8 @@ class Runner(Base):
         driver.live = live
         live.main.owner = threading.get_ident()
         _context.note_driving(1)
+        if halt is not None:
+            live.stop_with(halt)
         self._stop.enter(live)
         try:
             returned = self._body(live, bound, driver)
@@ -311,7 +311,7 @@ class Runner(Base):
         Send a signal to a run, kept until a `run.wait_signal(name)` takes it; on disk when this returns.
 
         Raises:
-            AnswerRefused: The run is final, or has 10,000 signals that nobody took.
+            AnswerRefused: The run is final, waits for a signal of another type, or has 10,000 that nobody took.
             EncodingError: The value is no JSON, or above 16 MB.
         """
         return self._on_store.signal(run_id, name, value, by=by)

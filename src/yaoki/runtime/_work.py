@@ -6,7 +6,12 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from yaoki.errors import DeclarationError, Paused, RunBusy, RunNotFound
+import msgspec
+
+from yaoki.errors import DeclarationError, EncodingError, Paused, RunBusy, RunNotFound
+from yaoki.runtime._live import Halt
+from yaoki.runtime._loop import Bound
+from yaoki.runtime._signature import show_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,8 +66,8 @@ class Docket:
     """
     The runs one call of `work` may take: those that can go on, each that waits for other code once, none put aside.
 
-    A run is put aside when it cannot be driven here at all (its records cannot be read, its input does not fit,
-    its loop ended the process); others may take it, and so may the next call.
+    A run is put aside when it cannot be driven here at all (its records cannot be read, its loop ended the process);
+    others may take it, and so may the next call.
     """
 
     def __init__(self, journal: Journal, loops: dict[str, Any]) -> None:
@@ -84,10 +89,16 @@ class Docket:
                 continue
         return claims
 
-    def loop_of(self, claim: Claim) -> Loop[..., Any]:
-        """Return the loop of a claimed run."""
+    def call_of(self, claim: Claim) -> tuple[Bound[Any], Halt | None]:
+        """Return the call a run was made with, or why its loop, which has changed since, cannot be called so."""
         loop: Loop[..., Any] = self.loops[claim.row.loop]
-        return loop
+        try:
+            return loop.bind_data(claim.row.input), None
+        except EncodingError as wrong:
+            recorded = show_call(loop.name, msgspec.json.decode(claim.row.input, type=dict[str, object]), frozenset())
+            diff = f"- recorded: {recorded}\n+ takes:    {loop.name}{loop.signature}"
+            halt = Halt(to="code", text=f"its input does not fit the loop: {wrong}", diff=diff)
+            return Bound(loop, {}, claim.row.input), halt
 
     def driven(self, name: str) -> RunRow | None:
         """Count where a run was left; return its row."""
@@ -121,9 +132,15 @@ class Slots:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.driving = 0
+        self.tally: Counter[str] = Counter()
         self.failed: BaseException | None = None
 
     def count(self, change: int) -> None:
         """One more drives, or one less."""
         with self._lock:
             self.driving += change
+
+    def add(self, tally: Counter[str]) -> None:
+        """Add what one thread has counted."""
+        with self._lock:
+            self.tally.update(tally)
