@@ -5,7 +5,8 @@ What the journal costs beside its floors, in one run, as ratios.
 
 Floors: two autocommits a step in SQLite through apsw alone (WAL, synchronous=NORMAL, the same rows, encoded
 beforehand); the same and one fdatasync of the `-wal`. Rounds alternate, so that a machine that changes pace
-changes it for both; medians.
+changes it for both; medians. Then a store of a fleet: wake-ups among 100,000 sleeping runs, and several
+processes that write at once, for a few seconds, as fast as each can.
 """
 
 from __future__ import annotations
@@ -113,9 +114,52 @@ class Ours:
         self.journal.close()
 
 
-def several(path: Path, processes: int, steps: int) -> list[float]:
-    """Return the rate of each of several processes that write one store at once."""
-    command = [sys.executable, __file__, "--child", str(path), "--steps", str(steps)]
+class Sleepers:
+    """A store of runs that sleep and are due, over three loops, with as many pending runs of a loop nobody serves."""
+
+    loops = ("first", "second", "third")
+    insert = """
+        insert into run (name, loop, state, wake_ms, created_ms, changed_ms, input)
+        values (?, ?, ?, ?, ?, ?, zeroblob(200))"""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.journal = Journal.open(f"sqlite:///{path}", clock=SystemClock())
+        now_ms = SystemClock().now_ms()
+        rows = [(f"s{i}", self.loops[i % 3], "sleeping", now_ms - count + i, now_ms, now_ms) for i in range(count)]
+        rows += [(f"p{i}", "other", "pending", 0, now_ms, now_ms) for i in range(count)]
+        with self.journal._transaction("fill the store") as cursor:  # noqa: SLF001 - one by one it takes a minute
+            cursor.executemany(self.insert, rows)
+
+    def wake(self, count: int, *, batch: int, and_leave: bool) -> None:
+        taken = 0
+        while taken < count:
+            claims = self.journal.claim_many(batch, loops=self.loops)
+            taken += len(claims)
+            for claim in claims if and_leave else ():
+                row = claim.row
+                self.journal.leave(row.id, row.epoch, 0, [], state=State.SLEEPING, wake_ms=2 * AT)
+
+    def report(self, count: int) -> None:
+        wakes = rate(count, lambda: self.wake(count, batch=20, and_leave=True))
+        print(f"{'wake-ups, 20 to a batch, asleep again':<44}{wakes:>10,.0f}/s   among 100,000 sleeping runs")
+        wakes = rate(count, lambda: self.wake(count, batch=20, and_leave=False))
+        print(f"{'wake-ups alone':<44}{wakes:>10,.0f}/s")
+        print(f"{'a look that finds nothing':<44}{rate(200, self.look):>10,.0f}/s")
+        print(f"{'counts of 200,000 runs':<44}{1000 / rate(10, self.count):>10.1f} ms")
+        self.journal.close()
+
+    def look(self) -> None:
+        for _ in range(200):
+            self.journal.claim_many(20, loops=["nothing of it"])
+
+    def count(self) -> None:
+        for _ in range(10):
+            self.journal.counts()
+
+
+def several(path: Path, processes: int, seconds: float) -> tuple[list[float], float]:
+    """Return the rate of each of several processes that write one store at once, and the worst wait in ms."""
+    command = [sys.executable, __file__, "--child", str(path), "--seconds", str(seconds)]
     children = [
         subprocess.Popen([*command, "--name", str(i)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for i in range(processes)
@@ -127,26 +171,27 @@ def several(path: Path, processes: int, steps: int) -> list[float]:
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-    return [float(child.communicate()[0]) for child in children]
+    said = [child.communicate()[0].split() for child in children]
+    return [float(rate) for rate, _ in said], max(float(worst_ms) for _, worst_ms in said)
 
 
-def child(path: Path, name: str, steps: int) -> None:
-    """Be one of them; print the rate, and the worst wait on stderr."""
+def child(path: Path, name: str, seconds: float) -> None:
+    """Be one of them; print the rate, and the worst wait of an append in milliseconds."""
     journal = Journal.open(f"sqlite:///{path}", clock=SystemClock())
     run = journal.create(name, loop="bench", input=b"").id
     epoch = journal.claim(run).row.epoch
     print("up", flush=True)
     sys.stdin.readline()
-    worst_s = 0.0
-    start_s = last_s = time.perf_counter()
-    for seq in range(0, 2 * steps, 2):
-        journal.append(run, epoch, seq, [(KEY, BEGIN)])
-        journal.append(run, epoch, seq + 1, [(KEY, SETTLE)])
+    worst_s, seq = 0.0, 0
+    start_s = now_s = time.perf_counter()
+    while now_s < start_s + seconds:
+        for record in (BEGIN, SETTLE):
+            journal.append(run, epoch, seq, [(KEY, record)])
+            seq += 1
+            last_s, now_s = now_s, time.perf_counter()
+            worst_s = max(worst_s, now_s - last_s)
         journal.mark()
-        now_s = time.perf_counter()
-        worst_s, last_s = max(worst_s, now_s - last_s), now_s
-    print(steps / (time.perf_counter() - start_s))
-    print(f"  process {name}: worst step {worst_s * 1000:.0f} ms", file=sys.stderr)
+    print(seq / 2 / (now_s - start_s), worst_s * 1000)
     journal.close()
 
 
@@ -159,12 +204,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5, help="how long several processes write")
     parser.add_argument("--directory", type=Path, default=None)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--name", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(options.child, options.name, options.steps)
+        child(options.child, options.name, options.seconds)
         return
     steps, rounds = options.steps, range(options.rounds)
     with tempfile.TemporaryDirectory(dir=options.directory) as name:
@@ -185,12 +231,15 @@ def main() -> None:
         print(f"{'records loaded':<44}{rate(loaded, lambda: ours.journal.load(ours.run)):>10,.0f}/s")
         ours.close()
         floor.close()
-        single = several(Path(name) / "one.db", 1, steps)
-        four = several(Path(name) / "four.db", 4, steps)
-        print(
-            f"{'four processes on one store, together':<44}{sum(four):>10,.0f}/s   one alone {sum(single):>8,.0f}/s   "
-            f"{sum(four) / sum(single):.2f}   slowest {min(four) / statistics.mean(four):.2f} of the mean"
-        )
+        Sleepers(Path(name) / "sleepers.db", 100_000).report(20_000)
+        single, _ = several(Path(name) / "one.db", 1, options.seconds)
+        for processes, word in ((4, "four"), (10, "ten")):
+            rates, worst_ms = several(Path(name) / f"{word}.db", processes, options.seconds)
+            print(
+                f"{f'{word} processes on one store, together':<44}{sum(rates):>10,.0f}/s   "
+                f"one alone {sum(single):>8,.0f}/s   {sum(rates) / sum(single):.2f}   "
+                f"slowest {min(rates) / statistics.mean(rates):.2f} of the mean   worst wait {worst_ms:.0f} ms"
+            )
 
 
 if __name__ == "__main__":

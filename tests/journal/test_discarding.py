@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-import stat
+import time
+from contextlib import contextmanager
 
 import pytest
 
-from tests.journal.store import START_MS, StillClock, begun, note, open_at, start, texts
-from yaoki.errors import AnswerRefused, InputMismatch, JournalError, RunBusy, RunNotFound
+from tests.journal.store import START_MS, StillClock, begun, note, open_at, start, step
+from yaoki.errors import AnswerRefused, InputMismatch, RunBusy, RunNotFound
+from yaoki.journal import _discarding
 from yaoki.records import State
 
 
@@ -80,6 +82,106 @@ def test_many_runs_are_pruned_a_bounded_number_at_a_time(journal, clock):
     assert [journal.prune(clock.ms, limit=100) for _ in range(3)] == [100, 30, 0]
 
 
+def test_what_is_kept_is_not_gone_through_again_and_again(journal, clock):
+    for i in range(20):
+        ended(journal, f"dead-{i}", State.DEAD)
+    ended(journal, "completed")
+    clock.ms += 1
+    seen = []
+    read = journal._read
+    journal._read = lambda sql, *more: seen.append(sql) or read(sql, *more)
+    assert journal.prune(clock.ms, states=[State.COMPLETED], limit=1) == 1
+    assert journal.get("completed") is None
+    assert seen.count(_discarding.OLD) == 1
+    assert len(journal.list(states=[State.DEAD])) == 20
+
+
+def test_a_run_redriven_while_it_was_being_pruned_is_kept(journal, clock):
+    run = ended(journal, "a", State.DEAD)
+    ended(journal, "b", State.DEAD)
+    clock.ms += 1
+    batches = journal._transaction
+
+    @contextmanager
+    def late(doing):
+        journal._transaction = batches
+        journal.reopen(run, [note("again")])
+        with batches(doing) as cursor:
+            yield cursor
+
+    journal._transaction = late
+    assert journal.prune(clock.ms) == 1
+    assert journal.get("a").state is State.PENDING
+    assert (journal.tombstone("a"), journal.get("b")) == (None, None)
+    assert records_of(journal, run) == 2
+
+
+def spans(journal) -> list[float]:
+    """Collect how long each transaction of the journal holds the lock, in seconds."""
+    found, whole = [], journal._transaction
+
+    @contextmanager
+    def timed(doing):
+        with whole(doing) as cursor:
+            began_s = time.perf_counter()
+            yield cursor
+            found.append(time.perf_counter() - began_s)
+
+    journal._transaction = timed
+    return found
+
+
+def test_large_records_go_a_few_megabytes_at_a_time(journal):
+    run, epoch = begun(journal)
+    for i in range(12):
+        journal.append(run, epoch, 2 * i, step(i, b'"' + b"x" * (3 << 20) + b'"'))
+    journal.leave(run, epoch, 24, [], state=State.COMPLETED)
+    held = spans(journal)
+    journal.discard("run-1")
+    assert len(held) == 1 + 6 + 1, "buried, two large results at a time, cleared"
+    assert records_of(journal, run) == 0
+
+
+class Work:
+    """A machine on which each look at the time is 2 ms later than the last."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.slept: list[float] = []
+
+    def monotonic_s(self) -> float:
+        self.now_s += 0.002
+        return self.now_s
+
+    def sleep(self, delay_s: float) -> None:
+        self.slept.append(delay_s)
+
+
+@pytest.mark.parametrize("how", ["discard", "prune"])
+def test_who_deletes_leaves_the_store_to_others_for_half_of_the_time(journal, clock, monkeypatch, how):
+    work = Work()
+    monkeypatch.setattr(_discarding, "_MACHINE", work)
+    if how == "discard":
+        ended(journal, "a", records=12_000)
+        journal.discard("a")
+    else:
+        for i in range(600):
+            ended(journal, f"r{i}", records=0)
+        clock.ms += 1
+        journal.prune(clock.ms, limit=600)
+    assert len(work.slept) == 4, "twelve transactions"
+    assert sum(work.slept) >= 0.4 * work.now_s
+
+
+def test_the_log_is_copied_back_while_a_large_run_goes(journal, monkeypatch):
+    marks = []
+    run = ended(journal, "a", records=5_000)
+    monkeypatch.setattr(journal._barrier, "mark", lambda: marks.append(1))
+    journal.discard("a")
+    assert len(marks) == 5, "a sync, and with it a look at the -wal, is asked for after each chunk"
+    assert records_of(journal, run) == 0
+
+
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_a_death_while_a_run_is_discarded_leaves_it_discarded_and_the_rest_is_swept(tmp_path, journal, stop):
     run = ended(journal, "a", State.DEAD, records=2_500)
@@ -107,62 +209,30 @@ journal.discard("a")
     assert records_of(journal, run) == 0
 
 
-def test_a_backup_is_a_store_of_its_own_with_everything_written_before(tmp_path, journal):
-    run, epoch = begun(journal)
-    journal.append(run, epoch, 0, [note(f"{i}") for i in range(5_000)])
-    steps = []
-    size = journal.backup(str(tmp_path / "copy.db"), lambda done, total: steps.append((done, total)))
-    journal.append(run, epoch, 5_000, [note("later")])
-    assert size == (tmp_path / "copy.db").stat().st_size
-    assert steps[-1][0] == steps[-1][1] > 1
-    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
-    copy = open_at(tmp_path / "copy.db")
-    assert len(texts(copy, run)) == 5_000
-    assert copy.claim(run).died, "in the copy its process has died"
-    copy.close()
-    assert not list(tmp_path.glob("*.partial*"))
-
-
-def test_a_backup_overwrites_nothing(tmp_path, journal):
-    (tmp_path / "copy.db").write_text("mine")
-    with pytest.raises(JournalError, match=r"copy\.db exists; nothing is overwritten"):
-        journal.backup(str(tmp_path / "copy.db"))
-    with pytest.raises(JournalError, match="exists"):
-        journal.backup(str(tmp_path / "s.db"))
-    assert (tmp_path / "copy.db").read_text() == "mine"
-
-
-def test_a_backup_to_nowhere_says_so_and_leaves_nothing(tmp_path, journal):
-    with pytest.raises(JournalError, match=r"cannot write .*No such file or directory"):
-        journal.backup(str(tmp_path / "no" / "copy.db"))
-    assert not (tmp_path / "no").exists()
-
-
-WRITE = """
-journal = open_at(path); run, epoch = begun(journal, 'busy'); print('up', flush=True)
-i = 0
-import select
-while not select.select([sys.stdin], [], [], 0)[0]:
-    journal.append(run, epoch, i, [note(str(i))]); i += 1
-journal.close()
+@pytest.mark.parametrize("stop", [1, 2, 3, 5])
+def test_a_death_while_runs_are_pruned_leaves_each_whole_or_gone(tmp_path, journal, clock, stop):
+    runs = {f"r{i}": ended(journal, f"r{i}", records=3) for i in range(60)}
+    clock.ms += 1
+    script = f"""
+import os
+journal = open_at(path); stop = int(sys.argv[2]); seen = [0]
+whole = journal._transaction
+def transaction(doing):
+    seen[0] += 1
+    if seen[0] > stop:
+        os.kill(os.getpid(), 9)
+    return whole(doing)
+journal._transaction = transaction
+journal.prune({clock.ms})
 """
-
-
-def test_a_backup_ends_while_others_write_and_is_one_moment_of_the_store(tmp_path, journal):
-    for i in range(20):
-        ended(journal, f"r{i}", records=500)
-    writer = start(WRITE, tmp_path / "s.db")
-    try:
-        assert writer.stdout.readline() == "up\n"
-        journal.backup(str(tmp_path / "copy.db"))
-    finally:
-        writer.stdin.write("stop\n")
-        writer.stdin.close()
-        writer.wait()
-        writer.stdout.close()
-    copy = open_at(tmp_path / "copy.db", worker=False)
-    run = copy.get("busy").id
-    said = texts(copy, run)
-    assert said == [str(i) for i in range(len(said))]
-    assert copy._one("pragma integrity_check") == "ok"
-    copy.close()
+    worker = start(script, tmp_path / "s.db", str(stop))
+    assert worker.wait() == -9
+    worker.stdin.close()
+    worker.stdout.close()
+    left = {row.name for row in journal.list()}
+    assert len(left) == (10 if stop == 1 else 0)
+    for name, run in runs.items():
+        assert (journal.tombstone(name) is None) == (name in left)
+        assert name not in left or records_of(journal, run) == 3
+    assert journal.prune(clock.ms) == len(left)
+    assert sum(records_of(journal, run) for run in runs.values()) == 0

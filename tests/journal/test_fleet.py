@@ -99,6 +99,43 @@ def test_nothing_to_take_locks_nothing(tmp_path, journal):
     other.close()
 
 
+@pytest.mark.parametrize("meanwhile", ["paused", "taken", "discarded", "taken and ended"])
+def test_what_changed_between_the_look_and_the_lock_is_seen(tmp_path, journal, meanwhile):
+    run = pending(journal, "a")
+    pending(journal, "b")
+    other = open_at(tmp_path / "s.db")
+    look = journal._candidates
+
+    def late(*arguments):
+        found = look(*arguments)
+        if meanwhile == "paused":
+            other.pause("ana")
+        else:
+            epoch = other.claim(run).row.epoch
+        if meanwhile in ("discarded", "taken and ended"):
+            other.leave(run, epoch, 0, [], state=State.DEAD)
+        if meanwhile == "discarded":
+            other.discard("a")
+        return found
+
+    journal._candidates = late
+    assert names(journal.claim_many(5, loops=[LOOP])) == ([] if meanwhile == "paused" else ["b"])
+    other.close()
+
+
+def test_what_a_death_left_is_taken_by_whoever_serves_its_loop(tmp_path, journal):
+    owner = start(
+        "j = open_at(path); [j.claim(j.create(n, loop=n, input=b'').id) for n in 'xy']; print('up', flush=True)\n"
+        "sys.stdin.read()",
+        tmp_path / "s.db",
+    )
+    wait_said(owner, "up")
+    kill(owner)
+    assert names(journal.claim_many(5, loops=["y"])) == ["y"]
+    assert journal.claim_many(5, loops=["y"]) == []
+    assert names(journal.claim_many(5, loops=["x", "y"])) == ["x"]
+
+
 def test_what_a_living_worker_drives_is_not_taken_and_what_a_death_left_is(tmp_path, journal):
     owner = start(
         f"j = open_at(path); [j.create(n, loop={LOOP!r}, input=b'') for n in 'ab']\n"

@@ -87,6 +87,50 @@ def test_a_guard_sees_all_records_and_can_refuse_the_first_answer_wins(journal):
     assert journal.failed is None
 
 
+def guarded(journal, way: str, run: int, guard):
+    return journal.post(run, signal(), guard=guard) if way == "post" else journal.reopen(run, [note()], guard=guard)
+
+
+@pytest.mark.parametrize("way", ["post", "reopen"])
+def test_a_guard_is_asked_while_others_may_write_and_once_if_none_did(journal, way):
+    run = left(journal, State.WAITING)
+    journal.post(run, signal())
+    asked = []
+
+    def guard(entries):
+        asked.append((len(entries), journal._connection.in_transaction))
+
+    guarded(journal, way, run, guard)
+    assert asked == [(2, False)]
+
+
+@pytest.mark.parametrize("way", ["post", "reopen"])
+@pytest.mark.parametrize("meanwhile", ["a record", "a post", "a change of the run alone"])
+def test_a_guard_is_asked_again_about_all_that_came_before_the_lock_was_had(tmp_path, journal, way, meanwhile):
+    run = left(journal, State.WAITING)
+    journal.post(run, signal())
+    other = open_at(tmp_path / "s.db")
+    asked = []
+
+    def guard(entries):
+        asked.append([entry.seq for entry in entries])
+        if len(asked) > 1:
+            assert journal._connection.in_transaction
+            raise AnswerRefused("late")
+        epoch = other.claim(run).row.epoch
+        if meanwhile == "a post":
+            other.post(run, signal())
+        items = [note()] if meanwhile == "a record" else []
+        other.leave(run, epoch, 1, items, state=State.DEAD)
+
+    with pytest.raises(AnswerRefused, match="late"):
+        guarded(journal, way, run, guard)
+    fresh = {"a record": [0, 1, POSTS], "a post": [0, POSTS, POSTS + 1]}.get(meanwhile, [0, POSTS])
+    assert asked == [[0, POSTS], fresh]
+    assert len(journal.load(run)) == len(fresh), "nothing was written"
+    other.close()
+
+
 def test_of_two_processes_that_answer_at_once_one_wins(tmp_path, journal):
     run = left(journal, State.WAITING)
     script = (

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from tests.journal.store import begun, edit, open_at
-from yaoki.journal import _discarding, _fleet, _journal, _outside, _owning, _reading, _schema
+from yaoki.journal import _discarding, _fleet, _journal, _outside, _owning, _reading, _schema, _surveying
 
 
 def shape(connection: apsw.Connection) -> list[tuple[str, str]]:
@@ -68,14 +68,60 @@ PLANS = {
         ("l", 10),
         ["SEARCH run USING COVERING INDEX run_state (state=? AND loop=?)"],
     ),
-    "who owns runs": (_fleet.OWNERS, (), ["SCAN run USING COVERING INDEX run_owner"]),
+    "who owns runs": (
+        _fleet.OWNERS,
+        (),
+        [
+            "CO-ROUTINE owners",
+            "SETUP",
+            "SEARCH run USING COVERING INDEX run_owner (owner>?)",
+            "RECURSIVE STEP",
+            "SCAN owners",
+            "CORRELATED SCALAR SUBQUERY 2",
+            "SEARCH run USING COVERING INDEX run_owner (owner>?)",
+            "SCAN owners",
+        ],
+    ),
     "what a worker left": (_fleet.LEFT_BY, (1, 10), ["SEARCH run USING INDEX run_owner (owner=?)"]),
     "counts, from the index alone": (_reading.COUNTS, (), ["SCAN run USING COVERING INDEX run_state"]),
     "old final runs": (
         _discarding.OLD,
-        (1, 10),
-        ["SEARCH run USING INDEX run_ended (ended_ms>? AND ended_ms<?)"],
+        ("dead", 1, 10),
+        ["SEARCH run USING INDEX run_ended (state=? AND ended_ms>? AND ended_ms<?)"],
     ),
+    "the latest ended": (
+        _surveying.LATEST_ENDED,
+        ("", "dead", 10),
+        ["SEARCH run USING INDEX run_ended (state=? AND ended_ms>?)"],
+    ),
+    "a chunk of the records to delete": (
+        _discarding.CHUNK,
+        (0, 1, 10),
+        ["SEARCH journal USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    "a run is buried": (_discarding.BURY, (1, "", 1, 1), ["SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"]),
+    "records deleted": (
+        _discarding.DROP_RECORDS,
+        (0, 1),
+        ["SEARCH journal USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    "a swept run is noted": (
+        _discarding.CLEARED,
+        (1,),
+        ["SEARCH tombstone USING INDEX tombstone_left (run=?)"],
+    ),
+    "a tombstone by its name": (
+        _discarding.TOMBSTONE,
+        ("x",),
+        ["SEARCH tombstone USING INDEX sqlite_autoindex_tombstone_1 (name=?)"],
+    ),
+    "runs that wait for code": (
+        _fleet.FOR_CODE,
+        ("l",),
+        ["SEARCH run USING INDEX run_state (state=? AND loop=?)"],
+    ),
+    "a page of all runs": (_reading.PAGE, (0, 10), ["SEARCH run USING INTEGER PRIMARY KEY (rowid>?)"]),
+    "a run is claimed": (_owning.CLAIM, (1, 1, 1, 0), ["SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"]),
     "what discarded runs left": (
         _discarding.LEFT,
         (10,),

@@ -323,6 +323,54 @@ def test_a_reader_in_the_way_puts_a_checkpoint_off_and_loses_nothing(tmp_path, m
     journal.close()
 
 
+class Spied:
+    """A connection that remembers which checkpoints were asked for, and may tell what the log is like."""
+
+    def __init__(self, connection=None, tells=()) -> None:
+        self._connection, self._tells = connection, iter(tells)
+        self.modes = []
+
+    def wal_checkpoint(self, mode):
+        self.modes.append(mode)
+        return next(self._tells) if self._connection is None else self._connection.wal_checkpoint(mode=mode)
+
+
+NOOP, PASSIVE, RESTART = apsw.SQLITE_CHECKPOINT_NOOP, apsw.SQLITE_CHECKPOINT_PASSIVE, apsw.SQLITE_CHECKPOINT_RESTART
+
+
+def test_writers_are_not_held_for_what_a_reader_keeps_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(_barrier, "WAL_LIMIT_BYTES", 1 << 16)
+    monkeypatch.setattr(_barrier, "_REST_FRAMES", 5)
+    journal = open_at(tmp_path / "s.db")
+    run, epoch = begun(journal)
+    reader = apsw.Connection(journal.path)
+    reader.execute("begin")
+    reader.execute("select count(*) from journal").fetchall()
+    for i in range(20):
+        journal.append(run, epoch, i, [note("x" * 1000)])
+    checkpointer = _barrier.Checkpointer(journal.path, "")
+    checkpointer.look()
+    spied = Spied(checkpointer._connection)
+    assert checkpointer._copy_back(spied) is False
+    assert spied.modes == [NOOP, PASSIVE, NOOP]
+    reader.close()
+    assert checkpointer._copy_back(spied) is True
+    assert spied.modes[3:] == [NOOP, PASSIVE, NOOP, RESTART]
+    checkpointer.close()
+    journal.close()
+
+
+def test_a_large_rest_is_copied_beside_the_writers_until_it_is_small(tmp_path):
+    spied = Spied(tells=[(90_000, 0), (90_000, 90_000), (120_000, 90_000), (1, 1), (121_000, 120_500), (1, 1)])
+    assert _barrier.Checkpointer("", "")._copy_back(spied) is True
+    assert spied.modes == [NOOP, PASSIVE, NOOP, PASSIVE, NOOP, RESTART]
+    fast = [(90_000, 0), *((90_000 * i, 45_000 * i) for i in range(1, 20))]
+    spied = Spied(tells=fast)
+    assert _barrier.Checkpointer("", "")._copy_back(spied) is False, "writers that are faster are left to the next look"
+    assert RESTART not in spied.modes
+    assert len(spied.modes) == 1 + 2 * _barrier._ROUNDS
+
+
 def test_a_look_that_failed_is_not_repeated_at_every_sync(tmp_path, monkeypatch):
     looked = queue.Queue()
     monkeypatch.setattr(_barrier.Checkpointer, "look", lambda self: looked.put(1) or False)

@@ -23,7 +23,14 @@ WAKING = """
     limit ?"""
 NEXT_WAKE = "select min(wake_ms) from run indexed by run_wake where loop = ? and wake_ms > 0"
 FOR_CODE = "select id, waits_for from run where state = 'waiting' and loop = ? order by id"
-OWNERS = "select distinct owner from run indexed by run_owner where owner <> 0"
+# From one owner to the next, however many runs each of them drives.
+OWNERS = """
+    with recursive owners (owner) as (
+        select min(owner) from run indexed by run_owner where owner <> 0 and owner > 0
+        union all
+        select (select min(owner) from run indexed by run_owner where owner <> 0 and owner > owners.owner)
+        from owners where owner is not null)
+    select owner from owners where owner is not null"""
 LEFT_BY = "select id, loop, state from run indexed by run_owner where owner <> 0 and owner = ? order by id limit ?"
 WORKERS = """
     select w.id, w.pid, w.host, w.mark, w.started_ms, w.ended_ms, w.stop_ms,
@@ -49,8 +56,8 @@ class Fleet(Owning):
         Take up to `limit` runs of these loops that can go on now, in one transaction; none while the brake is on.
 
         First what a death left, then what is due (longest due first), then what is pending (oldest run first): what was
-        begun ends before more is begun.
-        Where there is nothing to take, nothing is locked. Costs O(taken), however many sleep.
+        begun ends before more is begun. Where there is nothing to take, nothing is locked. Costs O(taken), however
+        many sleep.
 
         Args:
             limit: How many; the free slots of the caller, so that nobody hoards.
@@ -88,21 +95,20 @@ class Fleet(Owning):
         return [number for loop in loops for number, waits_for in self._read(FOR_CODE, (loop,)) if waits_for == "code"]
 
     def _candidates(self, limit: int, loops: Collection[str], now_ms: int) -> list[int]:
-        found = [number for number, _ in self._left_by_deaths(limit, loops)]
         due = [(wake_ms, number) for loop in loops for number, wake_ms in self._read(WAKING, (loop, now_ms, limit))]
-        found.extend(number for _, number in sorted(due))
+        found = [*self._left_by_deaths(limit, loops), *(number for _, number in sorted(due))]
         for loop in loops:
             found.extend(number for (number,) in self._read(PENDING, (loop, limit)))
         return found
 
-    def _left_by_deaths(self, limit: int, loops: Collection[str]) -> list[tuple[int, str]]:
-        found: list[tuple[int, str]] = []
+    def _left_by_deaths(self, limit: int, loops: Collection[str]) -> list[int]:
+        found: list[int] = []
         for (owner,) in self._read(OWNERS):
             if owner == self.worker or self._locks.alive(owner):
                 continue
             for number, loop, state in self._read(LEFT_BY, (owner, _LEFT_MAX)):
                 if loop in loops and state == State.RUNNING.value:
-                    found.append((number, loop))
+                    found.append(number)
         return found[:limit]
 
     def _claimable(self, row: RunRow, loops: Collection[str], now_ms: int) -> bool:

@@ -13,7 +13,7 @@ from yaoki.errors import DeclarationError, Fenced, JournalError, StoreRefused
 from yaoki.journal._alive import liveness
 from yaoki.journal._barrier import Barrier, default_sync
 from yaoki.journal._codec import encode
-from yaoki.journal._connect import open_store
+from yaoki.journal._connect import open_store, outwait
 from yaoki.journal._discarding import Discarding
 from yaoki.journal._faults import translate
 from yaoki.journal._foreign import hold, let_go, our_own
@@ -108,6 +108,7 @@ class Journal(Discarding):
             undo.callback(let_go, path)
             if worker:
                 journal._register(os.getpid(), platform.node(), os.environ.get("YAOKI_MARK", "")[:100])
+                outwait(connection, path)
             undo.pop_all()
         return journal
 

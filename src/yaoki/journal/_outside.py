@@ -11,9 +11,12 @@ from yaoki.records import Entry, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from yaoki.journal._rows import RunRow
     from yaoki.records import Record
+
+    Guard: TypeAlias = Callable[[list[Entry]], None]
 
 __all__ = ["Outside"]
 
@@ -33,23 +36,20 @@ REOPEN = """
 class Outside(Fleet):
     """Posts and redrives."""
 
-    def post(
-        self, run: int, record: Record, *, key: str = "", guard: Callable[[list[Entry]], None] | None = None
-    ) -> Entry:
+    def post(self, run: int, record: Record, *, key: str = "", guard: Guard | None = None) -> Entry:
         """
         Add a record from outside: an answer, a top-up, a signal, a cancel; synced when this returns.
 
         Its seq is at `2**31` or above, out of the driver's range, whoever drives. A run that waits or sleeps
-        becomes pending. `guard` is called with all the run's records in the same transaction, and raises to
-        refuse: so the first answer wins. It must not write to this journal.
+        becomes pending. `guard` is called with all the run's records, and raises to refuse; again in the
+        transaction itself if anything came meanwhile: so the first answer wins. It must not write to this journal.
 
         Raises:
             RunNotFound: No such run.
         """
+        seen = self._judged(run, guard)
         with self._transaction("post to a run") as cursor:
-            self._row(run)
-            if guard is not None:
-                guard(self.load(run))
+            self._judge_again(run, guard, seen)
             seq = max(POSTS, self._last_post(run) + 1)
             if seq > SEQ_MASK:
                 raise JournalError(f"store {self.path}: run number {run} can take no more posts.")
@@ -64,7 +64,7 @@ class Outside(Fleet):
         run: int,
         items: Sequence[tuple[str, Record]],
         *,
-        guard: Callable[[list[Entry]], None] | None = None,
+        guard: Guard | None = None,
     ) -> RunRow:
         """
         Take a run up again: raise its epoch, append `items` in the driver's range, set it pending; synced.
@@ -75,10 +75,12 @@ class Outside(Fleet):
             RunBusy: A living worker drives it. Nothing was changed.
             RunNotFound: No such run.
         """
+        self._refuse_failed()
+        self._owner_died(self._row(run))
+        seen = self._judged(run, guard)
         with self._transaction("reopen a run") as cursor:
             died = self._owner_died(self._row(run))
-            if guard is not None:
-                guard(self.load(run))
+            self._judge_again(run, guard, seen)
             seq = self._next_seq(run)
             for i, (key, record) in enumerate(items):
                 cursor.execute(INSERT, (run, seq + i, kind_of(record), key, encode(record)))
@@ -91,3 +93,23 @@ class Outside(Fleet):
     def _next_seq(self, run: int) -> int:
         last: int | None = self._one(LAST_DRIVEN, (run,))
         return 0 if last is None else last + 1
+
+    def _judged(self, run: int, guard: Guard | None) -> tuple[RunRow, list[Entry]]:
+        """Ask the guard before the lock is taken: the records of a long run take a while to read and to fold."""
+        row = self._row(run)
+        entries: list[Entry] = []
+        if guard is not None:
+            entries = self.load(run)
+            guard(entries)
+        return row, entries
+
+    def _judge_again(self, run: int, guard: Guard | None, seen: tuple[RunRow, list[Entry]]) -> None:
+        """In the transaction: ask the guard again if it has not seen the run as it is now."""
+        row, entries = seen
+        now = self._row(run)
+        if guard is None:
+            return
+        driven = max((entry.seq for entry in entries if entry.seq < POSTS), default=-1)
+        fresh = self.load_since(run, driven, max((entry.seq for entry in entries), default=0))
+        if fresh or now != row:
+            guard(sorted([*entries, *fresh], key=lambda entry: entry.seq))

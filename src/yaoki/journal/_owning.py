@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from yaoki.errors import Paused, RunBusy
-from yaoki.journal._rows import Brake, Claim
+from yaoki.journal._rows import COLUMNS, Brake, Claim, row_of
 from yaoki.journal._surveying import Surveying
 from yaoki.records import State
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Owning"]
 
-CLAIM = """
+CLAIM = f"""
     update run set epoch = epoch + 1, owner = ?2, state = 'running', wake_ms = 0, waits_for = '', changed_ms = ?3,
         deaths = deaths + ?4, started_ms = iif(started_ms = 0, ?3, started_ms)
-    where id = ?1"""
+    where id = ?1 returning {COLUMNS}"""  # noqa: S608 - constants
 RELEASE = """
     update run set state = 'pending', owner = 0, note = ?3, changed_ms = ?4
     where id = ?1 and epoch = ?2 and owner <> 0"""
@@ -81,9 +81,9 @@ class Owning(Surveying):
     def _take(self, cursor: Cursor, row: RunRow) -> Claim:
         """Take a run in the transaction under way."""
         died = self._owner_died(row)
-        cursor.execute(CLAIM, (row.id, self.worker, self._clock.now_ms(), int(died)))
+        taken = cursor.execute(CLAIM, (row.id, self.worker, self._clock.now_ms(), int(died))).fetchall()
         self._claimed_posts[row.id] = self._last_post(row.id)  # rolled back, the run is claimed again before any use
-        return Claim(self._row(row.id), died)
+        return Claim(row_of(taken[0]), died)
 
     def _owner_died(self, row: RunRow) -> bool:
         """

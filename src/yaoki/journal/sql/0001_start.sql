@@ -12,8 +12,6 @@ create table run (
     epoch      integer not null default 0,          -- raised by each claim; every record is fenced by it
     owner      integer not null default 0,          -- worker.id while driven; 0 is nobody
     deaths     integer not null default 0,          -- owners that died while they drove it
-    input      blob    not null,
-    value      blob,                                -- what a final run returned
     note       text    not null default '',         -- one line for people
     waits_for  text    not null default '',
     file       text    not null default '',
@@ -21,7 +19,10 @@ create table run (
     created_ms integer not null,
     started_ms integer not null default 0,
     ended_ms   integer not null default 0,
-    changed_ms integer not null                     -- when the state last changed
+    changed_ms integer not null,                    -- when the state last changed
+    -- Last, since a column behind a large one is read through all of its pages.
+    input      blob    not null,
+    value      blob                                 -- what a final run returned
 ) strict;
 
 -- Due runs of a loop are found in O(due). The literal must stand in the query too, or the index is not used.
@@ -29,7 +30,7 @@ create index run_wake on run (loop, wake_ms) where wake_ms > 0;
 -- Pending runs of a loop in the order they came, and counts without reading a row.
 create index run_state on run (state, loop);
 create index run_owner on run (owner) where owner <> 0;
-create index run_ended on run (ended_ms) where ended_ms > 0;
+create index run_ended on run (state, ended_ms) where ended_ms > 0;
 
 -- The packed rowid (run << 32 | seq) needs no second index and keeps a run's records side by side.
 -- seq below 2^31 is the driver's; from 2^31 on it is for posts from outside (answers, signals, cancel).
