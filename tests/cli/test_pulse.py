@@ -11,7 +11,7 @@ from yaoki.cli._child import Child
 from yaoki.cli._pulse import Pulse
 from yaoki.cli._report import Beat, Report
 from yaoki.events import Event
-from yaoki.records import Begin, Claimed, Ended, Gap, Parked, Settle
+from yaoki.records import Begin, Claimed, Decision, Ended, Gap, Hold, Parked, Settle
 
 
 class Watch:
@@ -40,7 +40,9 @@ def pulse(pipe):
 
 
 def drives(pulse: Pulse, *runs: str) -> None:
-    pulse._runners[0]._stop.lives = [SimpleNamespace(name=run) for run in runs]
+    pulse._runners[0]._stop.lives = [
+        SimpleNamespace(name=run, asked=set(), history=SimpleNamespace(seq=0)) for run in runs
+    ]
 
 
 def tell(pulse: Pulse, record, key: str = "1.0//s#0", run_id: str = "r") -> None:
@@ -92,6 +94,32 @@ def test_a_run_that_does_nothing_between_two_steps_hangs_its_worker(pulse):
     tell(pulse, Gap(at=1, text="x"), key="")
     assert later(pulse, 239).hung == ""
     assert later(pulse, 2).hung == "run r has done nothing for 240 s between two steps"
+
+
+def test_a_run_that_waits_as_it_should_hangs_nothing(pulse):
+    claimed(pulse)
+    tell(pulse, Hold(at=0, since=0, until=300_000, reason="sleep"), key="1.0//run.sleep#0")
+    tell(pulse, Gap(at=1, text="another branch goes on"), key="")
+    assert later(pulse, 500).hung == ""
+    assert later(pulse, 50).hung
+
+
+def test_a_run_that_waits_for_its_next_attempt_hangs_nothing(pulse):
+    claimed(pulse)
+    retry = Decision(do="retry", next_at=300_000, wait_ms=300_000)
+    tell(pulse, Begin(at=0, timeout_ms=1_000))
+    tell(pulse, Settle(at=0, outcome="failed", decision=retry))
+    assert later(pulse, 500).hung == ""
+    assert later(pulse, 50).hung
+
+
+def test_a_replay_is_no_idleness(pulse):
+    (live,) = pulse._runners[0]._stop.lives
+    claimed(pulse)
+    for step in "abcde":
+        live.asked.add(step)
+        assert later(pulse, 200).hung == ""
+    assert later(pulse, 241).hung
 
 
 def test_a_run_that_was_left_hangs_nothing_and_is_counted(pulse):

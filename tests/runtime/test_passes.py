@@ -184,11 +184,62 @@ def test_another_call_of_a_tool_with_an_orphan_waits_for_a_person(shop):
     assert "Send it too?" in receipt.asks[-1].text
     assert receipt.asks[-1].why == "orphan"
     assert shop.times("once other") == 0
-    shop.house.answer("not-happened")
+    shop.house.answer("send")
+    receipt = shop.run()
+    assert receipt.status is State.WAITING, "the answer was about that call alone"
+    assert (shop.times("once other"), shop.times("once third")) == (1, 0)
+    shop.house.answer("send")
     receipt = shop.run()
     assert receipt.value[-2:] == ["once other", "once third"]
     assert (shop.times("once other"), shop.times("once third"), shop.times("once b")) == (1, 1, 1)
     assert len(receipt.orphans) == 1
+
+
+@pytest.mark.parametrize(("verdict", "value"), [("skip", ()), ("happened", ("that",))])
+def test_told_no_a_call_in_other_words_is_asked_about_too(shop, verdict, value):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    shop.run(("once", "other"), ("once", "reworded"))
+    shop.house.answer(verdict, *value)
+    assert shop.run().status is State.WAITING
+    assert (shop.times("once other"), shop.times("once reworded")) == (0, 0)
+
+
+@pytest.mark.parametrize("source", ["checkpoint", "start"])
+@pytest.mark.parametrize(("verdict", "value"), [("skip", ()), ("abort", ()), ("happened", ("that",))])
+def test_what_a_person_did_not_let_go_out_is_not_sent_unasked_by_a_later_pass(shop, verdict, value, source):
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    shop.run(("once", "other"), ("fail", "x"))
+    shop.house.answer(verdict, *value)
+    assert shop.run().status is State.DEAD
+    shop.redrive(source)
+    assert shop.run().status is State.WAITING
+    assert shop.times("once other") == 0
+
+
+def test_send_is_an_answer_to_an_orphan_question_alone(shop):
+    shop.down = True
+    shop.run(("once", "b"))
+    with pytest.raises(AnswerRefused, match="say happened VALUE, not-happened"):
+        shop.house.answer("send")
+    shop.house.answer("happened", "done")
+    shop.down = False
+    shop.run(("once", "b"), ("fail", "x"))
+    shop.redrive("checkpoint")
+    shop.run(("once", "other"))
+    with pytest.raises(AnswerRefused, match="send, skip, abort"):
+        shop.house.answer("value", "send")
+
+
+def test_a_cancel_after_a_redrive_holds_whatever_the_clock_says(shop):
+    shop.run(("fail", "x"))
+    shop.redrive("step")
+    shop.house.clock._us -= 5_000_000  # set back
+    shop.house.cancel("r")
+    assert shop.run().status is State.CANCELLED
+    shop.redrive("step")
+    assert shop.run().status is State.DEAD, "and one before it does not hold any more"
 
 
 @pytest.mark.parametrize(("verdict", "value", "expected"), [("skip", (), None), ("happened", ("that",), "that")])
@@ -229,7 +280,7 @@ def test_an_orphan_is_adopted_by_an_equal_call_that_comes_later(shop):
     shop.run(("once", "b"), ("fail", "x"))
     shop.redrive("checkpoint")
     shop.run(("once", "other"), ("once", "b"))
-    shop.house.answer("not-happened")
+    shop.house.answer("send")
     receipt = shop.run()
     assert receipt.value[-2:] == ["once other", "once b"]
     assert (shop.times("once b"), receipt.orphans) == (1, [])

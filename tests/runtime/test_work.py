@@ -121,6 +121,18 @@ def test_a_loop_that_ends_the_process_is_put_aside_and_the_others_go_on(house):
     assert house.get("stay").value == "stay"
 
 
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_run_that_cannot_be_driven_is_tried_once_by_a_worker_however_many_it_drives_at_once(house, concurrency):
+    @house.loop(name="leaves")
+    async def leaves(run) -> str:
+        house.note("entered")
+        raise SystemExit(3)
+
+    submit(house, leaves.bind(), "r1")
+    work(house, leaves, concurrency=concurrency)
+    assert house.done == ["entered"]
+
+
 def test_idle_leaves_what_sleeps_until_later(house):
     @house.loop(name="sleeper")
     async def sleeper(run) -> str:

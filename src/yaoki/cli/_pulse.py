@@ -11,7 +11,7 @@ from msgspec import Struct, json
 
 from yaoki.cli._report import Beat
 from yaoki.clock import SystemClock
-from yaoki.records import Begin, Claimed, Ended, Parked, Settle
+from yaoki.records import Begin, Claimed, Ended, Hold, Parked, Settle
 from yaoki.runtime._base import driven_by
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class _Busy(Struct):
     """One run that is driven here."""
 
     heard_s: float
+    moves: int
     attempts: dict[str, _Attempt]
 
 
@@ -74,16 +75,23 @@ class Pulse:
                 return
             busy = self._runs.get(event.run_id)
             if busy is None:
-                busy = self._runs[event.run_id] = _Busy(now_s, {})
-            busy.heard_s = now_s
+                busy = self._runs[event.run_id] = _Busy(now_s, 0, {})
+            busy.heard_s = max(busy.heard_s, now_s)
             if isinstance(record, Claimed):
                 busy.attempts.clear()
             elif isinstance(record, Begin):
                 busy.attempts[event.key] = _Attempt(record.call, record.timeout_ms / 1000, now_s)
+            elif isinstance(record, Hold):
+                self._waits(busy, now_s, record.until - record.at)
             elif isinstance(record, Settle):
                 busy.attempts.pop(event.key, None)
+                self._waits(busy, now_s, record.decision.wait_ms if record.decision is not None else 0)
                 failure = record.failure
                 self._settled += failure is None or failure.reason != "process.died"
+
+    def _waits(self, busy: _Busy, now_s: float, wait_ms: int) -> None:
+        """Take note that a branch waits as it should: for so long, nothing is to be heard of it."""
+        busy.heard_s = max(busy.heard_s, now_s + wait_ms / 1000)
 
     def start(self, *runners: Base) -> None:
         """Begin to beat for these runners. A run taken away from them leaves no record: they say what they drive."""
@@ -109,11 +117,14 @@ class Pulse:
         now_s = self._clock.monotonic_s()
         patience_s = self._hung_after_s
         hung = ""
-        driven = {run_id for runner in self._runners for run_id in driven_by(runner)}
+        driven = {run_id: moves for runner in self._runners for run_id, moves in driven_by(runner).items()}
         with self._lock:
             for run_id, busy in self._runs.items():
                 if run_id not in driven:
                     continue
+                if driven[run_id] != busy.moves:  # a replay writes nothing, and is no idleness
+                    busy.moves = driven[run_id]
+                    busy.heard_s = max(busy.heard_s, now_s)
                 for attempt in busy.attempts.values():
                     limit_s = _FACTOR * attempt.timeout_s
                     left_s = limit_s - (now_s - attempt.since_s)

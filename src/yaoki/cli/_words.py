@@ -75,7 +75,7 @@ _VERDICTS = {
 def meant(typed: Words, ask: Ask | None) -> Words:
     """Return the words with `send`, the answer that lets a call go on beside an orphan, as the verdict it is."""
     if ask is not None and ask.why == "orphan" and typed.verdict == "value" and typed.value == "send":
-        return Words(ask=typed.ask, verdict="not-happened")
+        return Words(ask=typed.ask, verdict="send")
     return typed
 
 
@@ -100,7 +100,7 @@ def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
         CommandError: The value is no JSON or of another type, `happened` lacks the value the step returns, or
             the answer to a doubt is no verdict.
     """
-    if typed.verdict in _WITHOUT_VALUE:
+    if typed.verdict in (*_WITHOUT_VALUE, "send"):
         return ABSENT
     if ask is None:
         return ABSENT if typed.value is None else json_value(typed.value, what="the answer")

@@ -142,6 +142,8 @@ class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     step: str = ""
     """For `step`: whose ladder starts anew, with the same key."""
     pass_: int = msgspec.field(default=1, name="pass")
+    posts: int = 0
+    """seq of the newest post it knew: a cancel up to there is answered by it, a later one holds."""
     by: str = ""
 
 

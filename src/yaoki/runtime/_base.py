@@ -198,10 +198,10 @@ class Base:
         return receipt_of(row, history, loop=loop, budget=loop.budget)
 
 
-def driven_by(runner: Base) -> frozenset[str]:
-    """Return the ids of the runs a runner drives at this moment; may be called from any thread."""
+def driven_by(runner: Base) -> dict[str, int]:
+    """Return the runs a runner drives now, by id, with a number that changes as they move; from any thread."""
     stop = runner._stop  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - its own module
-    return frozenset(live.name for live in tuple(stop.lives))
+    return {live.name: len(live.asked) + live.history.seq for live in tuple(stop.lives)}
 
 
 class _Stop:

@@ -90,7 +90,7 @@ class History:
         self.progress_deaths = 0
         self.started_ms = 0
         self.waited_ms = 0
-        self.redriven_ms = 0
+        self._redriven_after = 0
         self.parked: Parked | None = None
         self.ended: Ended | None = None
         self.refusals: dict[str, Failure] = {}
@@ -329,8 +329,9 @@ class History:
         source = self.kept.get(record.source)
         if source is None or not source.stale:
             return
-        source.decided = True
-        if record.value is not ABSENT:
+        if record.value is ABSENT:
+            source.shared_by = key
+        else:
             past.key, past.slot, past.effect = source.key, source.slot, source.effect
             self.slots.note(source.action, source.slot, past)
 
@@ -341,11 +342,11 @@ class History:
         found = [one for one in self.kept.values() if one.orphaned and self.slots.owned(one.action, one)]
         return sorted(found, key=lambda one: one.first_seq)
 
-    def undecided(self, tool: str, action: str) -> list[Past]:
+    def orphans_of(self, tool: str, action: str) -> list[Past]:
         """Return the orphans of a tool that stand in the way of a new call of another action."""
         if tool not in self.stale_tools:
             return []
-        mine = [one for one in self.orphans() if one.tool == tool and not one.decided]
+        mine = [one for one in self.orphans() if one.tool == tool]
         return [] if any(one.action == action for one in mine) else mine
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
@@ -385,9 +386,6 @@ class History:
         asked.answer_seq = seq
         if asked.past is not None:
             asked.past.note_answer(asked, record)
-        if asked.question.why == "orphan" and asked.past is not None:
-            for orphan in self.undecided(asked.past.tool, asked.past.action):
-                orphan.decided = True
 
     def _top_up(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, TopUp)
@@ -450,7 +448,7 @@ class History:
             self.waited_ms += max(0, record.at - self.ended.at)
         self.ended = None
         self.cancel = None
-        self.redriven_ms = record.at
+        self._redriven_after = record.posts
         self.progress_deaths = self.deaths
         if record.source == "step":
             for past in self.steps.values():
@@ -468,7 +466,12 @@ class History:
     def _leave_pass(self, *, whole: bool) -> None:
         """What the pass did since its last checkpoint, or since its start, is unclaimed from now on."""
         left = [*self.steps.values(), *(self.slots.owners() if whole else ())]
+        for earlier in self.kept.values():
+            if whole or earlier.shared_by in self.steps:
+                earlier.shared_by = ""
         for past in left:
+            for asked in past.questions:  # about a call that is not there any more; the next pass asks anew
+                asked.superseded = asked.superseded or (asked.question.why == "orphan" and asked.open)
             if past.slot >= 0 and "!" not in past.step:
                 past.stale = True
                 self.kept[past.step] = past
@@ -479,9 +482,9 @@ class History:
         self.points.clear()
         self._prefix = ""
 
-    def _cancel(self, _seq: int, _key: str, record: Record) -> None:
+    def _cancel(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Cancel)
-        if record.at > self.redriven_ms:
+        if seq > self._redriven_after:
             self.cancel = record
 
 

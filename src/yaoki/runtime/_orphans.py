@@ -40,9 +40,9 @@ def orphans_asked_about(live: Live, step: Step, past: Past | None) -> Generator[
     go on with a gap noted; READ_ONLY, and `orphan="allow"`, go on.
     """
     effect = step.effect
-    if step.tool.orphan == "allow" or effect is Effect.READ_ONLY:
+    if step.tool.orphan == "allow" or effect is Effect.READ_ONLY or (past is not None and past.sent_beside):
         return False
-    orphans = live.history.undecided(step.tool.name, step.action)
+    orphans = live.history.orphans_of(step.tool.name, step.action)
     if not orphans:
         return False
     listed = ", ".join(one.call or one.step for one in orphans[:_SHOWN])

@@ -146,8 +146,8 @@ class Past(Struct, eq=False):
     ladder: int = 1
     stale: bool = False
     """Left behind by an earlier pass; its slot is unclaimed until an equal call takes it."""
-    decided: bool = False
-    """An orphan that a person decided about, or whose answer an equal call shares."""
+    shared_by: str = ""
+    """The step of this pass that was given what is recorded here, where that is no value."""
 
     @property
     def tool(self) -> str:
@@ -165,8 +165,18 @@ class Past(Struct, eq=False):
 
     @property
     def orphaned(self) -> bool:
-        """Whether this is an effect of an earlier pass that may have happened."""
-        return self.stale and self.effect is not Effect.READ_ONLY and self.executed is not Executed.NO
+        """Whether this is an effect of an earlier pass that may have happened, and that no call has been given."""
+        if not self.stale or self.shared_by or self.effect is Effect.READ_ONLY:
+            return False
+        return self.executed is not Executed.NO
+
+    @property
+    def sent_beside(self) -> bool:
+        """Whether a person said that this call is meant beside what an earlier pass did."""
+        return any(
+            asked.question.why == "orphan" and asked.answer is not None and asked.answer.verdict == "not-happened"
+            for asked in self.questions
+        )
 
     @property
     def question(self) -> Asked | None:

@@ -13,7 +13,7 @@ from yaoki.runtime._base import Base, loop_of, next_move
 from yaoki.runtime._drive import Returned, conclude, take_up
 from yaoki.runtime._run import Run
 from yaoki.runtime._sync import POLL_S, SyncDriver
-from yaoki.runtime._work import LOOK_S, Docket, Slots, served_loops
+from yaoki.runtime._work import LOOK_S, Board, Docket, Slots, served_loops
 
 if TYPE_CHECKING:
     import builtins
@@ -156,11 +156,12 @@ class Runner(Base):
 
     def _in_threads(self, served: dict[str, Any], slots: Slots, until: Until, concurrency: int) -> dict[str, int]:
         """Serve in threads, each with a runner, and so a connection and a worker's lock, of its own."""
+        board = Board(self.store, served)
 
         def one() -> None:
             try:
                 with self._twin() as twin:
-                    docket = Docket(twin.store, served)
+                    docket = Docket(twin.store, served, board)
                     twin._serve(docket, slots, until)  # noqa: SLF001 - its own kind
                     slots.add(docket.tally)
             except BaseException as error:  # noqa: BLE001 - raised where `work` was called

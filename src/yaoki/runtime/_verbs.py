@@ -10,7 +10,7 @@ from msgspec import Raw
 from yaoki.codec import codec_for, fits
 from yaoki.errors import AnswerRefused, EncodingError, RunNotFound
 from yaoki.policy import Budget
-from yaoki.records import ABSENT, Answer, Cancel, Entry, Redrive, Signal, State, TopUp
+from yaoki.records import ABSENT, Answer, Cancel, Entry, Question, Redrive, Signal, State, TopUp
 from yaoki.runtime._history import POSTS_FROM as POSTS
 from yaoki.runtime._history import History
 from yaoki.runtime._report import light_receipt, receipt_of
@@ -27,7 +27,7 @@ __all__ = ["SOURCES", "VERDICTS", "Verbs"]
 _SIGNAL_MAX_BYTES = 16 * 1024 * 1024
 _UNTAKEN_MAX = 10_000
 SOURCES = ("step", "checkpoint", "start")
-VERDICTS = ("happened", "not-happened", "skip", "abort", "value")
+VERDICTS = ("happened", "not-happened", "skip", "abort", "value", "send")
 _REDRIVABLE = frozenset({State.DEAD, State.CANCELLED, State.CAPPED, State.WAITING, State.SLEEPING, State.PENDING})
 
 
@@ -87,7 +87,8 @@ class Verbs:
         data = Raw(codec_for(Any).encode(value)) if value is not ABSENT else ABSENT
         now_ms = self._clock.now_ms()
         asked = _pick(run_id, History.of(self._journal.load(row.id)), ask)
-        record = Answer(at=now_ms, question=asked.question.id, verdict=verdict, value=data, by=by)  # type: ignore[arg-type]
+        recorded: Any = _recorded(run_id, asked.question, verdict)
+        record = Answer(at=now_ms, question=asked.question.id, verdict=recorded, value=data, by=by)
 
         def guard(entries: list[Entry]) -> None:
             _refuse(run_id, _pick(run_id, History.of(entries), asked.question.id), record, now_ms)
@@ -168,7 +169,7 @@ class Verbs:
         history = History.of(self._journal.load(row.id))
         step = history.ended.step if history.ended is not None and source == "step" else ""
         pass_ = history.pass_ if source == "step" else history.pass_ + 1
-        record = Redrive(at=self._clock.now_ms(), source=source, step=step, pass_=pass_, by=by)  # type: ignore[arg-type]
+        record = Redrive(at=self._clock.now_ms(), source=source, step=step, pass_=pass_, posts=history.post_seq, by=by)  # type: ignore[arg-type]
         seen = history.seq
 
         def guard(entries: list[Entry]) -> None:
@@ -198,6 +199,19 @@ def _pick(run_id: str, history: History, ask: str | None) -> Asked:
         msg = f"run {run_id} asks {len(waiting)} questions; say which: {listed}"
         raise AnswerRefused(msg)
     return waiting[0]
+
+
+def _recorded(run_id: str, question: Question, verdict: str) -> str:
+    """Return the verdict as it is recorded: a call held back beside an orphan did not happen, and is to be sent."""
+    if question.why == "orphan":
+        if verdict == "value":
+            msg = f"run {run_id}: {question.id} takes no plain value: say send, skip, abort or happened VALUE"
+            raise AnswerRefused(msg)
+        return "not-happened" if verdict == "send" else verdict
+    if verdict == "send":
+        msg = f"run {run_id}: {question.id} is not about sending: say happened VALUE, not-happened, skip or abort"
+        raise AnswerRefused(msg)
+    return verdict
 
 
 def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:

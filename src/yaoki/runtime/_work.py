@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from yaoki.journal import Claim, Journal, RunRow
     from yaoki.runtime._loop import Loop
 
-__all__ = ["LOOK_S", "Docket", "Slots", "Until", "served_loops"]
+__all__ = ["LOOK_S", "Board", "Docket", "Slots", "Until", "served_loops"]
 
 Until = Literal["idle", "stopped"]
 
@@ -62,6 +62,14 @@ def served_loops(loops: Sequence[Loop[..., Any]], *, is_async: bool, until: str,
     return found
 
 
+class Board:
+    """What all threads of one `work` must know of runs: those put aside, and those that wait for code, by number."""
+
+    def __init__(self, journal: Journal, loops: dict[str, Any]) -> None:
+        self.aside: set[int] = set()
+        self.code = journal.waiting_for_code(loops)
+
+
 class Docket:
     """
     The runs one call of `work` may take: those that can go on, each that waits for other code once, none put aside.
@@ -70,22 +78,29 @@ class Docket:
     others may take it, and so may the next call.
     """
 
-    def __init__(self, journal: Journal, loops: dict[str, Any]) -> None:
+    def __init__(self, journal: Journal, loops: dict[str, Any], board: Board | None = None) -> None:
+        """
+        Take stock.
+
+        Args:
+            journal: Over which runs are claimed.
+            loops: By name.
+            board: That of the same call of `work`, where this is one thread's docket.
+        """
         self.loops = loops
         self.tally: Counter[str] = Counter()
         self._journal = journal
-        self._aside: set[int] = set()
-        self._code = journal.waiting_for_code(loops)
+        self._board = board or Board(journal, loops)
 
     def take(self, free: int) -> list[Claim]:
         """Claim up to `free` runs."""
         if free <= 0:
             return []
-        claims = self._journal.claim_many(free, loops=self.loops, without=self._aside)
-        while len(claims) < free and self._code and self._journal.paused() is None:
+        claims = self._journal.claim_many(free, loops=self.loops, without=self._board.aside)
+        while len(claims) < free and self._board.code and self._journal.paused() is None:
             try:
-                claims.append(self._journal.claim(self._code.pop()))
-            except (RunBusy, RunNotFound, Paused, ValueError):  # somebody was faster
+                claims.append(self._journal.claim(self._board.code.pop()))
+            except (RunBusy, RunNotFound, Paused, ValueError, IndexError):  # somebody was faster
                 continue
         return claims
 
@@ -122,7 +137,7 @@ class Docket:
         logging.getLogger("yaoki").error(
             "run %s: cannot be driven here, left to others: %s: %s", row.name, type(error).__name__, error
         )
-        self._aside.add(row.id)
+        self._board.aside.add(row.id)
         self._journal.release(row.id, row.epoch, note=f"cannot be driven: {error}")
 
 
