@@ -26,6 +26,7 @@ REVIEWED = Path(__file__).parent / "data" / "canary.txt"
 MODULES: dict[str, tuple[str, ...]] = {
     "agents": (),
     "aiohttp": (),
+    "anthropic": (),
     "anyio": (),
     "apsw": (),
     "asyncpg": (),
@@ -39,6 +40,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "langgraph": ("errors", "graph", "pregel"),
     "mcp": ("client.session", "client.stdio", "client.streamable_http", "client.auth", "server"),
     "msgspec": (),
+    "openai": (),
     "playwright": ("sync_api", "async_api"),
     "psycopg": ("errors",),
     "psycopg2": ("errors", "extensions"),

@@ -7,6 +7,7 @@ LiteLLM are large: they are an extra, `yaoki[sdks]`, and their tests run where i
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import warnings
@@ -32,29 +33,48 @@ SHORT_S = 0.3
 MESSAGES: Any = [{"role": "user", "content": "hello"}]
 
 
-def by_openai(url: str, timeout_s: float = TIMEOUT_S, **more: Any) -> object:
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="sk-test", max_retries=0, timeout=timeout_s) as client:
-        found = client.chat.completions.create(model="m", messages=MESSAGES, **more)
-        return list(found) if more else found
+@functools.cache
+def openai_client(url: str, timeout_s: float) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="sk-test", max_retries=0, timeout=timeout_s)
 
 
-def by_anthropic(url: str, timeout_s: float = TIMEOUT_S, **more: Any) -> object:
-    with anthropic.Anthropic(base_url=url, api_key="sk-ant-test", max_retries=0, timeout=timeout_s) as client:
-        found: Any = client.messages.create(model="m", max_tokens=9, messages=MESSAGES, **more)
-        return list(found) if more else found
+@functools.cache
+def anthropic_client(url: str, timeout_s: float) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=url, api_key="sk-ant-test", max_retries=0, timeout=timeout_s)
 
 
-def by_botocore(url: str, timeout_s: float = TIMEOUT_S) -> object:
+@functools.cache
+def botocore_client(url: str, timeout_s: float) -> Any:
     config = botocore.config.Config(
         retries={"total_max_attempts": 1}, read_timeout=timeout_s, connect_timeout=timeout_s, region_name="us-east-1"
     )
-    client = botocore.session.get_session().create_client(
+    return botocore.session.get_session().create_client(
         "bedrock-runtime", endpoint_url=url, config=config, aws_access_key_id="AKIATEST", aws_secret_access_key="x"
     )
-    try:
-        return client.converse(modelId="m", messages=[{"role": "user", "content": [{"text": "hello"}]}])
-    finally:
-        client.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_client_is_left() -> Iterator[None]:
+    yield
+    for client in (openai_client, anthropic_client, botocore_client):
+        client.cache_clear()
+
+
+def by_openai(url: str, timeout_s: float = TIMEOUT_S, **more: Any) -> object:
+    client = openai_client(url, timeout_s)
+    found: Any = client.chat.completions.create(model="m", messages=MESSAGES, **more)
+    return list(found) if more else found
+
+
+def by_anthropic(url: str, timeout_s: float = TIMEOUT_S, **more: Any) -> object:
+    client = anthropic_client(url, timeout_s)
+    found: Any = client.messages.create(model="m", max_tokens=9, messages=MESSAGES, **more)
+    return list(found) if more else found
+
+
+def by_botocore(url: str, timeout_s: float = TIMEOUT_S) -> object:
+    client = botocore_client(url, timeout_s)
+    return client.converse(modelId="m", messages=[{"role": "user", "content": [{"text": "hello"}]}])
 
 
 def by_google(url: str, timeout_s: float = TIMEOUT_S) -> object:

@@ -188,3 +188,14 @@ def test_bad_input_is_one_line(place, capfd, words, says):
 )
 def test_only_what_is_a_class_or_a_status_is_taken_for_one(text, fields):
     assert fields_of(text) == fields
+
+
+def test_what_is_piped_beside_options_is_read_too(place):
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "yaoki", "explain", "--status", "529", "--json"]
+    said = subprocess.run(
+        command, input='{"error":{"type":"overloaded_error"}}', capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(said.stdout)["reason"] == "http.529.overloaded_error"

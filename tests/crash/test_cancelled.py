@@ -9,7 +9,17 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.crash.matrix import RUN, Case, Ending, answer_truthfully, check_ending, run_to_its_end, url_of, watch
+from tests.crash.matrix import (
+    RUN,
+    Case,
+    Ending,
+    answer_truthfully,
+    check_ending,
+    heeding_at_once,
+    run_to_its_end,
+    url_of,
+    watch,
+)
 from tests.crash.shapes import SHAPES, bound
 from tests.crash.world import STAGE, Points, World
 from yaoki import AsyncRunner, Receipt, Runner
@@ -77,7 +87,7 @@ def run_disturbed(case: Case, directory, points: Disturbed, *, cancelling: bool 
     directory.mkdir()
     url, world = url_of(directory / "s.db"), World()
     STAGE.world = world
-    with no_waits():
+    with no_waits(), heeding_at_once():
         for _ in range(LIVES_MOST):
             receipt = live(case, url, points, cancelling=cancelling)
             points.at = 0

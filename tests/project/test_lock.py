@@ -15,7 +15,8 @@ _PINNED = {match[1]: match[2] for match in _ENTRY.finditer(LOCK)}
 
 
 def _asked() -> set[str]:
-    extras = PROJECT["optional-dependencies"]
+    # Of these two hundreds of megabytes come; nobody needs them to work on Yaoki.
+    extras = {name: lines for name, lines in PROJECT["optional-dependencies"].items() if name not in {"sdks", "bench"}}
     every = [*PROJECT["dependencies"], *(line for lines in extras.values() for line in lines)]
     return {re.split(r"[^A-Za-z0-9-]", line)[0] for line in every} - {"yaoki"}
 

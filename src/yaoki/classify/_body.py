@@ -9,7 +9,9 @@ since they are the vendor's own.
 from __future__ import annotations
 
 import re
-from typing import Final, cast
+from itertools import islice
+from operator import itemgetter
+from typing import Final, TypeVar, cast
 
 import msgspec
 
@@ -21,11 +23,42 @@ UNWRAP_MAX: Final = 3
 _DEPTH_MAX: Final = 8
 _ITEMS_MAX: Final = 16
 
-_CODES = ("error_code", "code", "reason", "type", "status", "finish_reason", "__type", "Code", "decline_code")
+_CODES = (
+    "error_code",
+    "code",
+    "reason",
+    "type",
+    "status",
+    "finish_reason",
+    "finishReason",
+    "__type",
+    "Code",
+    "decline_code",
+)
 _STATUSES = ("status_code", "statusCode", "HTTPStatusCode")
 _CODED = (*_CODES, *_STATUSES)
 _SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "raw")
-_NESTED = ("error", "errors", "details", "detail", "metadata", "body", "response", "fault", "violations", "cause")
+_NESTED = (
+    "error",
+    "errors",
+    "details",
+    "detail",
+    "metadata",
+    "body",
+    "response",
+    "fault",
+    "violations",
+    "cause",
+    "choices",
+    "candidates",
+)
+
+
+_T = TypeVar("_T")
+
+
+def _order(names: tuple[str, ...]) -> dict[object, int]:
+    return {name: at for at, name in enumerate(names)}
 
 
 class Body(msgspec.Struct):
@@ -47,7 +80,10 @@ NOTHING: Final = Body()
 def read(payload: object) -> Body:
     """Return what the payload says: text holding JSON or a printed dict, or what was parsed from it."""
     body = Body()
-    _walk(_open(payload), body, 0, 0)
+    opened = _open(payload)
+    if isinstance(opened, str) and _CODE_ALONE.fullmatch(opened):
+        body.codes.append(opened)
+    _walk(opened, body, 0, 0)
     return body
 
 
@@ -85,23 +121,42 @@ def _walk(node: object, body: Body, depth: int, unwrapped: int) -> None:
 
 
 def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) -> None:
-    """Take what one object says, that of the objects inside it first."""
-    for name in _NESTED:
-        if isinstance(inner := fields.get(name), (dict, list)):
-            _walk(cast("object", inner), body, depth + 1, unwrapped)
-    for name in _SENTENCES:
-        if isinstance(said := fields.get(name), str):
-            _sentence(said, body, depth, unwrapped)
-    for name in _CODED:
-        if (found := fields.get(name)) is not None:
-            _code(found, body)
-    if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(
-        word
-    ):  # Slack, OAuth: `{"error": "invalid_auth"}`
+    """Take what one object says, that of the objects inside it first; each sort in the order of its names above."""
+    nested: list[tuple[int, object]] = []
+    sentences: list[tuple[int, str]] = []
+    coded: list[tuple[int, object]] = []
+    for name, found in islice(fields.items(), _FIELDS_MAX):
+        if isinstance(found, (dict, list)):
+            _note(nested, _NESTED_AT.get(name), cast("object", found))
+        elif isinstance(found, str):
+            _note(sentences, _SENTENCES_AT.get(name), found)
+            _note(coded, _CODED_AT.get(name), found)
+            if name in _QUOTAS:
+                body.quotas.append(found)
+        elif isinstance(found, int):
+            _note(coded, _CODED_AT.get(name), found)
+    for _, inner in sorted(nested, key=_place):
+        _walk(inner, body, depth + 1, unwrapped)
+    for _, said in sorted(sentences):
+        _sentence(said, body, depth, unwrapped)
+    for _, code in sorted(coded, key=_place):
+        _code(code, body)
+    if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(word):
+        # Slack, OAuth: `{"error": "invalid_auth"}`.
         body.codes.append(word)
-    for name in ("quotaId", "quota_limit", "quotaMetric"):
-        if isinstance(quota := fields.get(name), str):
-            body.quotas.append(quota)
+
+
+def _note(found: list[tuple[int, _T]], place: int | None, value: _T) -> None:
+    if place is not None:
+        found.append((place, value))
+
+
+_FIELDS_MAX: Final = 200
+_place = itemgetter(0)
+_NESTED_AT: Final = _order(_NESTED)
+_SENTENCES_AT: Final = _order(_SENTENCES)
+_CODED_AT: Final = _order(_CODED)
+_QUOTAS: Final = frozenset({"quotaId", "quota_limit", "quotaMetric"})
 
 
 def _sentence(said: str, body: Body, depth: int, unwrapped: int) -> None:
@@ -113,6 +168,8 @@ def _sentence(said: str, body: Body, depth: int, unwrapped: int) -> None:
 
 
 _WORD = pattern(r"[a-z]{3,40}(_[a-z]{2,40}){0,6}", re.ASCII)
+_CODE_ALONE = pattern(r"\s*[A-Za-z]{2,40}(_[A-Za-z]{2,40}){1,6}\s*", re.ASCII)
+"""A text that is nothing but a code."""
 _NUMBER = pattern(r"[45][0-9]{2}", re.ASCII)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from yaoki.classify import _codes, _families, _http, _phrases, _process, _python, _status, _system
 from yaoki.classify._control import is_control_flow, leaves
 from yaoki.classify._evidence import Evidence, own_name
-from yaoki.classify._later import DAY_S, later, told_s
+from yaoki.classify._later import DAY_S, reset_s, told_with
 from yaoki.classify._own import own_rule
 from yaoki.classify._plugins import installed
 from yaoki.classify._redact import MESSAGE_MAX, fingerprint, redact
@@ -186,8 +186,9 @@ def _timed(evidence: Evidence, failure: Failure) -> Failure:
     if kind in _HEALING or kind is _K.BUDGET:
         headers = evidence.headers if status is not None else {}
         text = evidence.text or (evidence.message if evidence.is_exception and evidence.response is None else "")
-        full = kind is _K.RATE_LIMITED
-        said = (later if full else told_s)(headers, text, evidence.now_ms) if headers or text else None
+        said = told_with(headers, evidence.soon, text, evidence.now_ms)
+        if said is None and kind is _K.RATE_LIMITED and headers:
+            said = reset_s(headers, evidence.now_ms)
         wait_s = said if said is not None else wait_s
     executed = failure.executed
     if status == 503 and executed is Executed.MAYBE and "retry-after" in evidence.headers:

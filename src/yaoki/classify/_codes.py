@@ -93,7 +93,7 @@ _WORDS: Final = (
 _HARMLESS: Final = frozenset(
     {"error", "object", "tokens", "requests", "invalid_request_error", "invalid_argument", "ok"}
 )
-_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOISE = pattern(r"[^a-z0-9]+")
 _CODE_MAX = 80
 
@@ -163,7 +163,9 @@ def _quota(body: Body, status: int | None) -> Failure | None:
 
 
 def _word(evidence: Evidence, body: Body, status: int | None) -> Failure | None:
-    codes = [code for raw in body.codes if (code := spelled(raw)) not in _HARMLESS]
+    named = evidence.headers.get("x-amzn-errortype") if status is not None else None  # AWS names it in a header alone
+    raws = [*body.codes, named.partition(":")[0]] if named else body.codes
+    codes = [code for raw in raws if (code := spelled(raw)) not in _HARMLESS]
     known = [(code, found) for code in codes if (found := documented(code))]
     for code, found in known:
         return _said(evidence, found, vague=_is_vague(code)) or _renamed(found, code, status or body.status, evidence)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from yaoki.classify._body import NOTHING, Body, read
+from yaoki.classify._later import phrase_s
 from yaoki.classify._received import received
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ class Evidence:
     @_lazy
     def status(self) -> int | None:
         """HTTP status, 100-599, from the exception or its response."""
+        found = _get(self.subject, "status_code")
+        if type(found) is int and 100 <= found <= 599:
+            return found
         # A `code` is a status only where the class is about HTTP: an error's own numbering is no evidence.
         http = not self.is_exception or self.names[0].startswith(("google.", "urllib.")) or "http" in self.name.lower()
         places: list[tuple[object, tuple[str, ...]]] = [
@@ -166,7 +170,7 @@ class Evidence:
     def body(self) -> Body:
         """Return the codes and sentences of the body; without one, of the JSON an exception's message quotes."""
         payload = self.payload
-        if payload is None and self.is_exception and "{" in self.message:
+        if payload is None and self.is_exception and ("{" in self.message or " " not in self.message):
             payload = self.message
         own = [self.get(name) for name in ("error_code", "code", "type")] if self.is_exception else []
         words = [word for word in own if isinstance(word, str)]
@@ -184,6 +188,12 @@ class Evidence:
         if self.payload is not None:
             return self.text
         return "" if self.status is not None and self.response is not None else self.message
+
+    @_lazy
+    def soon(self) -> float | None:
+        """Return the wait that the body names, or an exception's message where there is no response."""
+        text = self.text or (self.message if self.is_exception and self.response is None else "")
+        return phrase_s(text) if text else None
 
     def under(self, subject: object) -> Evidence:
         """Return the evidence of something beneath this one."""

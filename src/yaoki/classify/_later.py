@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-from yaoki.classify._patterns import pattern
+from yaoki.classify._patterns import has_one, pattern
 
-__all__ = ["DAILY", "DAY_S", "MINUTELY", "later", "phrase_s", "told_s"]
+__all__ = ["DAILY", "DAY_S", "MINUTELY", "later", "phrase_s", "reset_s", "told_with"]
 
 DAY_S: Final = 86_400.0
 _YEAR_S: Final = 31_536_000.0
@@ -38,7 +38,7 @@ _PART = pattern(
 _PHRASE = pattern(
     r"(?:try|retry|retrying|wait|resets?|available)(?: again)?(?: in| after| for)?[: ]{1,3}"
     r"((?:\d{1,12}(?:\.\d{1,12})?\s?[a-zµ]{1,12}[ ,]{0,2}(?:and )?){1,4})",
-    re.IGNORECASE | re.ASCII,
+    re.ASCII,
 )
 _FIELD = pattern(
     r"[\"']?(?:retry_?(?:after|delay|in)|resets?_?(?:in|after)|estimated_time)(_?ms|_?seconds|_?s)?\\{0,4}[\"']\s*:\s*"
@@ -60,11 +60,6 @@ _SAID_AT = pattern(
 _SAYS_WHEN = ("retry", "again", "wait", "reset", "available", "estimated_time", "regain")
 
 
-def _says_when(text: str) -> bool:
-    low = text.lower()
-    return any(word in low for word in _SAYS_WHEN)
-
-
 def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
     """
     Return how many seconds to wait, from what the server said; never negative, at most a year; else `None`.
@@ -74,39 +69,49 @@ def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> flo
     come last: they say when a bucket is full again, not that this request must wait for it.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
-    said = told_s(lowered, body_text, now_ms)
-    return said if said is not None else _reset_s(lowered, _server_now_s(lowered, now_ms))
+    said = told_with(lowered, phrase_s(body_text), body_text, now_ms)
+    return said if said is not None else reset_s(lowered, now_ms)
 
 
-def told_s(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> float | None:
-    """Return the wait addressed to this request: everything but the reset headers. Names in lower case."""
+def told_with(headers: Mapping[str, str], phrase: float | None, body_text: str, now_ms: int | None) -> float | None:
+    """Return the wait addressed to this request, its body's phrase being known: everything but the reset headers."""
     try:
-        for name in ("retry-after-ms", "x-ms-retry-after-ms"):
-            if (ms := headers.get(name)) and (number := _number(ms)) is not None:
-                return _bounded(number / 1000)
-        if after := headers.get("retry-after"):
-            number = _number(after)
-            if number is None:
-                known = _GO.fullmatch(after.strip())
-                number = _duration_s(after) if known else _date_s(after, _server_now_s(headers, now_ms))
-            if number is not None:
-                return _bounded(number)
-        said = phrase_s(body_text)
-        return said if said is not None else _moment_s(body_text, _server_now_s(headers, now_ms))
+        if headers and (said := _header_s(headers, now_ms)) is not None:
+            return said
+        return phrase if phrase is not None else _moment_s(body_text, _server_now_s(headers, now_ms))
     except (ValueError, TypeError, OverflowError, AttributeError):
         return None
 
 
+def reset_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
+    """Return the wait of the reset headers. Names in lower case."""
+    return _reset_s(headers, _server_now_s(headers, now_ms))
+
+
+def _header_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+        if (ms := headers.get(name)) and (number := _number(ms)) is not None:
+            return _bounded(number / 1000)
+    after = headers.get("retry-after")
+    if not after:
+        return None
+    number = _number(after)
+    if number is None:
+        known = _GO.fullmatch(after.strip())
+        number = _duration_s(after) if known else _date_s(after, _server_now_s(headers, now_ms))
+    return None if number is None else _bounded(number)
+
+
 def phrase_s(text: str) -> float | None:
     """Return the wait a body names, in a `retryDelay` field or as `try again in 9m38s`; of both the longer."""
-    text = text[:_TEXT_MAX]
-    if not _says_when(text):
+    low = text[:_TEXT_MAX].lower()
+    if not has_one(low, _SAYS_WHEN):
         return None
     waits: list[float] = []
-    if found := _FIELD.search(text):
-        unit = (found[3] or found[1] or "s").lower().strip("_")
+    if ("retry" in low or "reset" in low or "estimated" in low) and (found := _FIELD.search(low)):
+        unit = (found[3] or found[1] or "s").strip("_")
         waits.append(float(found[2]) * _UNITS.get(unit, 1.0))
-    for found in _PHRASE.finditer(text):
+    for found in _PHRASE.finditer(low):
         if (duration := _duration_s(found[1])) is not None:
             waits.append(duration)
             break
@@ -116,7 +121,7 @@ def phrase_s(text: str) -> float | None:
 def _moment_s(text: str, now_s: float | None) -> float | None:
     """Return the wait until the moment a body names, as a field or in a sentence."""
     text = text[:_TEXT_MAX]
-    if now_s is None or not _says_when(text):
+    if now_s is None or not has_one(text.lower(), _SAYS_WHEN):
         return None
     if found := _AT.search(text):
         return _reset_value_s(found[1], now_s)

@@ -30,7 +30,7 @@ CODES = table(
     (_K.PERMANENT, _NO, Scope.MODEL, "{}",
      "model_not_found deployment_not_found invalid_model model_decommissioned model_not_available_on_flex"),
     (_K.PERMANENT, _NO, Scope.REQUEST, "{}",
-     ("content_policy_violation image_content_policy_violation content_filter responsible_aipolicy_violation"
+     ("content_policy_violation image_content_policy_violation content_filter responsible_ai_policy_violation"
       " data_inspection_failed data_inspection_failed_error invalid_prompt cyber_policy bio_policy"
       " previous_response_not_found invalid_image invalid_image_mode invalid_base64_image empty_image_file"
       " image_file_not_found image_parse_error image_too_small invalid_image_format invalid_encrypted_content"

@@ -8,9 +8,10 @@ stays a 400.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from yaoki.classify._later import DAILY, MINUTELY, phrase_s
+from yaoki.classify._later import DAILY, MINUTELY
 from yaoki.classify._patterns import pattern
 from yaoki.classify._rule import Rule
 from yaoki.classify._sayings import ELSEWHERE, HEALING, LASTING
@@ -40,18 +41,23 @@ def judge_prose(evidence: Evidence) -> Failure | None:
     """Judge by what the server's sentences say; nothing if they say nothing known."""
     kept = evidence.__dict__  # asked by several rules, and looked at once
     if "said" not in kept:
-        kept["said"] = _said(evidence)
+        prose = evidence.prose[:_LOOKED_AT]
+        judge = _judged if len(prose) <= _REMEMBERED_MAX else _judged.__wrapped__
+        kept["said"] = judge(prose, evidence.status or evidence.body.status, evidence.soon) if prose else None
     found: Failure | None = kept["said"]
     return found
 
 
-def _said(evidence: Evidence) -> Failure | None:
-    text = evidence.prose[:_LOOKED_AT]
-    if not text or text.lstrip().startswith("<"):  # a page for people
+_REMEMBERED_MAX: Final = 1000
+
+
+@lru_cache(maxsize=256)
+def _judged(prose: str, status: int | None, soon: float | None) -> Failure | None:
+    """Judge the sentences; a server in trouble says the same one many times."""
+    if prose.lstrip().startswith("<"):  # a page for people
         return None
-    text = text.lower()
+    text = prose.lower()
     text = _LINK.sub("", text) if "://" in text else text
-    status = evidence.status or evidence.body.status
     prefix = f"http.{status}" if status else "text"
     for saying in LASTING:
         if saying.is_in(text):
@@ -63,18 +69,18 @@ def _said(evidence: Evidence) -> Failure | None:
         return _NAMED[abroad].failure(prefix)
     if status not in _MAY_HEAL and (status or 0) < _SERVER_ERROR:
         return None
-    return _healing(text, prefix, status, abroad)
+    return _healing(text, prefix, status, soon=soon, abroad=abroad)
 
 
 _NAMED: Final = {saying.name: saying for saying in LASTING}
 
 
-def _healing(text: str, prefix: str, status: int | None, abroad: str | None) -> Failure | None:
-    limited = status == 429 or HEALING[0].is_in(text) or bool(_BILLING.search(text))
+def _healing(text: str, prefix: str, status: int | None, *, soon: float | None, abroad: str | None) -> Failure | None:
+    limited = status == 429 or HEALING[0].is_in(text) or _bills(text)
     if limited and "too large for" in text:
         return Failure(kind=_K.CAPABILITY, reason=f"{prefix}.too_large", evidence="message")
-    soon = phrase_s(text)
-    if limited and soon is None and (DAILY.search(text) or (_BILLING.search(text) and not MINUTELY.search(text))):
+    daily = ("da" in text or "pd" in text) and DAILY.search(text) is not None
+    if limited and soon is None and (daily or (_bills(text) and not MINUTELY.search(text))):
         return Failure(kind=_K.BUDGET, reason=f"{prefix}.quota", scope=Scope.KEY, evidence="message")
     # "Temporarily overloaded" beside "too many requests" is the server's state; a rate named as one is the key's.
     for saying in (*HEALING[1:2], *HEALING) if status == 429 else HEALING:
@@ -83,6 +89,10 @@ def _healing(text: str, prefix: str, status: int | None, abroad: str | None) -> 
     if limited:
         return Failure(kind=_K.RATE_LIMITED, reason=f"{prefix}.rate_limit", scope=Scope.KEY, evidence="message")
     return None
+
+
+def _bills(text: str) -> bool:
+    return ("quota" in text or "billing" in text) and _BILLING.search(text) is not None
 
 
 def _judge_message(evidence: Evidence) -> Failure | None:

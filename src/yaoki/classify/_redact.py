@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
-from yaoki.classify._patterns import pattern
+from yaoki.classify._patterns import has_one, pattern
 
 __all__ = ["MESSAGE_MAX", "fingerprint", "redact"]
 
@@ -19,7 +20,15 @@ _SHAPES: Final = pattern(
   | \bsk[-_][\w*.-]{6,}                                                   # OpenAI, Anthropic, Stripe, OpenRouter
   | \b(?:pk|rk)_(?:live|test)_\w{6,}
   | \b(?:gsk|xai|hf|r8|pplx|nvapi|fw|tgp|csk|npm|dop|shpat|whsec|glpat|gh[porsu]|github_pat|lsv2)[-_][\w-]{16,}
+  | \b(?:tvly|jina|pcsk|e2b|vck|sbp|sb_secret|lin_api|ntn|pypi|sntrys|hfr|voy|api_org)[-_][\w-]{16,}
+  | \b(?:fc|pa|key|sess|secret|bedrock-api-key)-(?=[\w-]*\d)[\w-]{20,}
   | \bxox[abeoprs]-[\w-]{6,}
+  | \bxapp-\d-[\w-]{10,}
+  | \bABSK[\w+/=]{20,}                                                 # Bedrock
+  | \bAQ\.[\w-]{20,}                                                   # Gemini
+  | \bdapi[0-9a-f]{32}(?:-\d)?                                         # Databricks
+  | \bSK[0-9a-f]{32}\b                                                 # Twilio
+  | \b\d{8,10}:AA[\w-]{30,}                                            # Telegram
   | \bAIza[\w-]{20,}
   | \bya29\.[\w.-]{10,}
   | \b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}
@@ -28,10 +37,28 @@ _SHAPES: Final = pattern(
     re.VERBOSE | re.ASCII,
 )
 _VENDORS: Final = (
-    "gsk xai hf r8 pplx nvapi fw tgp csk npm dop shpat whsec glpat ghp gho ghu ghs ghr github_pat lsv2 sk pk rk"
+    "tvly jina pcsk e2b vck sbp sb_secret lin_api ntn pypi sntrys hfr voy api_org fc pa key sess secret bedrock-api-key"
+    " gsk xai hf r8 pplx nvapi fw tgp csk npm dop shpat whsec glpat ghp gho ghu ghs ghr github_pat lsv2 sk pk rk"
 )
 _SHAPE_STEMS: Final = (
-    *("BEGIN", "eyJ", "xox", "AIza", "ya29.", "AKIA", "ASIA", "AROA", "AIDA", "SG."),
+    *(
+        "ABSK",
+        "AQ.",
+        "dapi",
+        "SK",
+        ":AA",
+        "xapp-",
+        "BEGIN",
+        "eyJ",
+        "xox",
+        "AIza",
+        "ya29.",
+        "AKIA",
+        "ASIA",
+        "AROA",
+        "AIDA",
+        "SG.",
+    ),
     *(f"{vendor}{joint}" for vendor in _VENDORS.split() for joint in "-_"),
 )
 """Every shape holds one of them: looking for these first is far cheaper than the patterns."""
@@ -88,21 +115,38 @@ def redact(text: str) -> str:
     message still says what was wrong. Linear in the length of the text.
     """
     text = _URL.sub(rf"\1{_GONE}@", text) if "@" in text else text
-    for stem in _SHAPE_STEMS:
-        if stem in text:
-            text = _SHAPES.sub(_GONE, text)
-            break
+    if has_one(text, _SHAPE_STEMS):
+        text = _SHAPES.sub(_GONE, text)
     low = text.lower()
     held = {stem for stem in _NAME_STEMS if stem in low}
     if not held:
         return text
     if "cookie" in held:
         text = _COOKIES.sub(rf"\1{_GONE}", text)
-    if not held.isdisjoint(_SCHEME_STEMS):
+    if any(f"{scheme} " in low for scheme in held & _SCHEME_STEMS):
         text = _SCHEMES.sub(rf"\1\2{_GONE}", text)
-    if "=" in text or ":" in text:
+    if any(_is_assigned(low, stem) for stem in held):
         text = _NAMED.sub(_named, text)
-    return _PROVIDED.sub(rf"\1{_GONE}", text) if not held.isdisjoint(_PROVIDED_STEMS) else text
+    if held.isdisjoint(_PROVIDED_STEMS) or not has_one(low, _PROVIDED_WORDS):
+        return text
+    return _PROVIDED.sub(rf"\1{_GONE}", text)
+
+
+def _is_assigned(low: str, stem: str) -> bool:
+    """Whether a `:` or `=` follows soon after the stem, somewhere: the pattern itself is dear."""
+    at = low.find(stem)
+    while at >= 0:
+        near = low[at + len(stem) : at + len(stem) + _NEAR_MAX]
+        if (":" in near or "=" in near) and not (near[0] == "s" and stem in _NO_PLURAL):
+            return True
+        at = low.find(stem, at + 1)
+    return False
+
+
+_NEAR_MAX: Final = 16
+_NO_PLURAL: Final = frozenset(["key", "token", "secret"])
+"""Of many tokens a message speaks, and of one it shows."""
+_PROVIDED_WORDS: Final = ("api key ", "api key:", "password ", "password:", "token ", "token:", "secret ", "secret:")
 
 
 def _named(found: re.Match[str]) -> str:
@@ -126,12 +170,23 @@ _ID = pattern(r".*\d|[0-9a-f]{8,}$|(?:req|msg|run|call|toolu|chatcmpl|org|user|p
 
 def fingerprint(text: str) -> str:
     """Return 16 hexadecimal digits, equal for texts that differ only in ids, numbers, times and punctuation."""
+    return _hashed(text[:MESSAGE_MAX].lower())
+
+
+@lru_cache(maxsize=256)
+def _hashed(low: str) -> str:
     from hashlib import blake2b  # it loads OpenSSL, which a process without failures does not need
 
-    words = _TOKENS.findall(_DATES.sub(" ", text[:MESSAGE_MAX].lower()))
+    if has_one(low, _DATE_NAMES):
+        low = _DATES.sub(" ", low)
+    words = _TOKENS.findall(low)
     # Most words are letters alone, and too short for an id; asking the pattern about each costs more than the rest.
     kept = [word for word in words if (len(word) < _ID_LEAST and word.isalpha()) or _ID.match(word) is None]
     return blake2b(" ".join(kept).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
+_DATE_NAMES: Final = (
+    *("mon", "tue", "wed", "thu", "fri", "sat", "sun"),
+    *("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+)
 _ID_LEAST: Final = 8

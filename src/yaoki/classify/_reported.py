@@ -131,7 +131,9 @@ def _completed(name: str) -> tuple[str, ...]:
     if own in {"TimeoutError", "timeout"} and package.partition(".")[0] in {"asyncio", "socket", "concurrent"}:
         return ("builtins.TimeoutError",)
     if own in _ERRNO_CLASSES and package in {"", "socket", "ssl"}:
-        return (f"{'socket' if own in {'gaierror', 'herror'} else 'ssl'}.{own}", "builtins.OSError")
+        if own in {"gaierror", "herror"}:
+            return (f"socket.{own}", "builtins.OSError")
+        return (f"ssl.{own}", *(() if own == "SSLError" else ("ssl.SSLError",)), "builtins.OSError")
     if not package:
         package = _package(own)
     base = ("botocore.exceptions.ClientError",) if _aws_code(f"{package}.{own}") else ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from yaoki.classify._patterns import pattern
+from yaoki.classify._patterns import has_one, pattern
 from yaoki.records import Failure, FailureKind, Scope
 
 __all__ = ["ELSEWHERE", "HEALING", "LASTING", "Saying"]
@@ -17,20 +17,25 @@ _K = FailureKind
 
 
 class Saying:
-    """One sort of sentence: patterns, and stems one of which is in every text they match (a cheap first look)."""
+    """
+    One sort of sentence: patterns, and words one of which is in every text they match.
 
-    def __init__(self, kind: FailureKind, scope: Scope, name: str, *, stems: str, patterns: tuple[str, ...]) -> None:
+    The words are a cheap first look; `beside` is a second set, of which one must be there too.
+    """
+
+    def __init__(
+        self, kind: FailureKind, scope: Scope, name: str, *, stems: str, beside: str = "", patterns: tuple[str, ...]
+    ) -> None:
         self.kind, self.scope, self.name = kind, scope, name
-        self._stems = tuple(stems.split())
+        self._stems, self._beside = tuple(stems.split()), tuple(beside.split())
         self._pattern = pattern("|".join(patterns))
 
     def is_in(self, text: str) -> bool:
-        for stem in self._stems:
-            if stem in text:
-                return self._pattern.search(text) is not None
-        return False
+        """Whether the text, in small letters, says so."""
+        return has_one(text, self._stems) and has_one(text, self._beside) and self._pattern.search(text) is not None
 
     def failure(self, prefix: str, retry_after_s: float | None = None) -> Failure:
+        """Return the failure, its reason beginning with the prefix."""
         return Failure(
             kind=self.kind,
             reason=f"{prefix}.{self.name}",
@@ -48,6 +53,8 @@ LASTING: Final = (
         Scope.KEY,
         "credentials",
         stems="key token credentials authentic unauthorized",
+        beside="invalid incorrect missing no expired revoked failed"
+        " required fails error unauthorized unable provided reported bad",
         patterns=(
             r"api[ -]key (not valid|is invalid|has expired|expired|was revoked|was reported as|provided)",
             r"(invalid|incorrect|missing|no) (x-)?(api[ _-]?key|api token|auth credentials)",
@@ -67,6 +74,7 @@ LASTING: Final = (
             r"maximum (context|prompt|model) length|context (length|window|size|limit)[^.]{0,40}exceed",
             r"exceeds? (the )?(available|maximum|model'?s|context)[^.]{0,20}(context|limit)",
             r"exceeds [\d.]+ ?[kmg]i?b maximum|tokens? count [^.]{0,40}exceeds",
+            r"exceed(s|ed|ing)? (the )?(model'?s )?(context|maximum) (window|length|size|limit)",
             r"exceeds? the maximum number of (input )?tokens|too many (input )?(tokens|images)",
             r"exceeded (the )?model'?s? token limit|longer than the (model'?s )?(maximum|context)|max_model_len",
             r"reduce the length|must be <= \d+|maximum allowed (number of )?(output )?tokens",
@@ -78,8 +86,8 @@ LASTING: Final = (
         _K.BUDGET,
         Scope.KEY,
         "credit",
-        stems="credit insufficient billing payment usage spend afford limit monthly month quota balance budget funds"
-        " recharge free volume standing plan",
+        stems="credit insufficient billing payment spend afford month quota balance budget"
+        " funds recharge free usage volume standing plan overages key limit:",
         patterns=(
             r"credit balance|account balance|insufficient (account )?(balance|credit|fund|quota)",
             r"(more|out of|enough|remaining|any|included|prepayment|available) (usage )?credits",
@@ -99,7 +107,8 @@ LASTING: Final = (
         _K.PERMANENT,
         Scope.KEY,
         "refused",
-        stems="supported allowed authorized denied organization account location available permission",
+        stems="supported allowed authorized denied disabled suspended"
+        " deactivated restricted banned active permission available",
         patterns=(
             r"(country|region|location)[^.]{0,40}not (supported|available)|operation not allowed|not authorized to",
             r"access denied|permission denied|does not have permission",
@@ -123,6 +132,7 @@ LASTING: Final = (
         Scope.MODEL,
         "model",
         stems="model",
+        beside="found exist decommissioned deprecated invalid unknown unsupported such valid",
         patterns=(
             r"model\b[^.]{0,80} (not found|does not exist|doesn't exist|has been decommissioned|was deprecated)",
             r"(invalid|unknown|unsupported|no such) model\b|not a valid model|model identifier is invalid",
@@ -133,6 +143,7 @@ LASTING: Final = (
         Scope.REQUEST,
         "unprocessable",
         stems="could unable",
+        beside="process decode read",
         patterns=(r"(could not|unable to) (process|decode|read) (the |input )?(image|file|document)",),
     ),
     Saying(
@@ -140,6 +151,7 @@ LASTING: Final = (
         Scope.REQUEST,
         "tool_call",
         stems="tool function input",
+        beside="malformed failed exist match",
         patterns=(
             r"malformed_function_call|failed to call a function|requested tool does not exist",
             r"tool call[^.]{0,40}did not match schema|failed to parse input at pos|tool call validation failed",
@@ -150,6 +162,7 @@ LASTING: Final = (
         Scope.REQUEST,
         "history",
         stems="tool roles conversation turn",
+        beside="without must json unexpected output immediately alternate",
         patterns=(
             r"tool_use[^.]{0,60}without[^.]{0,20}tool_result|'tool_calls' must be followed by",
             r"tool call arguments as json|unexpected `?tool_use_id|no tool output found for function call",
@@ -161,6 +174,7 @@ LASTING: Final = (
         Scope.REQUEST,
         "parameter",
         stems="parameter argument",
+        beside="unknown unsupported unrecognized missing unexpected invalid",
         patterns=(
             r"(unknown|unsupported|unrecognized|missing required) (request )?(parameter|argument)",
             r"unexpected keyword argument|invalid value for parameter",
@@ -197,6 +211,7 @@ HEALING: Final = (
         patterns=(
             r"(server|model|service|engine|system)[^.]{0,30} (is )?(currently )?(overloaded|at capacity|busy)",
             r"(server|model|service|engine|system|temporarily|currently|upstream) overloaded|^overloaded\b",
+            r"\boverloaded[ _]errors?\b",
             r"(no|over|out of|at) capacity|capacity exceeded|service (is )?(temporarily |currently )?unavailable",
             r"experiencing high (demand|traffic|load)|no healthy upstream|too busy",
         ),
@@ -206,12 +221,14 @@ HEALING: Final = (
         Scope.VENDOR,
         "server_error",
         stems="server internal retry stream connection incomplete timed temporar could load network gateway timeout"
-        " try again",
+        " try again hang fetch premature econn eai_ etimedout epipe unreach und_err",
         patterns=(
             r"server had an error|internal (server )?error|please retry your request|unexpected (server )?error",
             r"stream (disconnected|ended|closed|error|was interrupted) ?(before|un|:)?",
             r"connection (was )?(reset|closed|aborted|lost|refused|error)|closed the connection unexpectedly",
             r"closed connection without|incomplete (chunked )?read|network (error|connection lost)|socket hang up",
+            r"fetch failed|premature close|idle timeout|(can|please) retry your request",
+            r"\b(econnreset|econnaborted|econnrefused|epipe|etimedout|esockettimedout|eai_again|[eh]\w*unreach|und_err_\w+)\b",
             r"request timed out|read timed out|temporar(y|ily) (failure|unavailable)|gateway time-?out|bad gateway",
             r"could not be (completed|reached)[^.]{0,40}(transient|retry)|is currently loading|^loading model",
             r"upstream connect error|timeout occurred",

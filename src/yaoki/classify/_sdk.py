@@ -9,15 +9,18 @@ server said either. A connection is judged by what lies beneath it, which knows 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from yaoki.classify._codes import judge_code
+from yaoki.classify._anthropic import CODES
+from yaoki.classify._codes import judge_code, spelled
 from yaoki.classify._http import RULES as _HTTP
+from yaoki.classify._phrases import judge_prose
 from yaoki.classify._status import failure_of_status
 from yaoki.classify._system import judge_system
-from yaoki.classify._table import by_class, table
+from yaoki.classify._table import by_class, by_names, table
 from yaoki.records import Executed, Failure, FailureKind, Scope, strongest
 
 if TYPE_CHECKING:
@@ -108,9 +111,16 @@ _ALONE: Final = table(
     (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "stream.error", "APIError"),
     (_K.SEMANTIC, _MAYBE, Scope.REQUEST, "json.malformed", "UnknownApiResponseError DecodeError"),
     (_K.SEMANTIC, _YES, Scope.REQUEST, "sdk.{}", "GenerationError IncompleteGenerationError"),
-    (_K.PERMANENT, _MAYBE, Scope.REQUEST, "sdk.{}", "ModelError"),
+    (_K.PERMANENT, _MAYBE, Scope.REQUEST, "sdk.{}", "ModelError ComputerUseError"),
     (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}", "LiteLLMException"),
-    (_K.PROGRAMMING, _MAYBE, Scope.REQUEST, "sdk.{}", "RequestError StreamConsumedError StreamClosedError"),
+    (_K.PROGRAMMING, _MAYBE, Scope.REQUEST, "sdk.{}",
+     "RequestError StreamConsumedError StreamClosedError StreamAlreadyConsumed"),
+    (_K.PROGRAMMING, _NO, Scope.REQUEST, "sdk.{}", "MissingDependencyError MutuallyExclusiveAuthError APIRemovedInV1"),
+    (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "websocket.closed", "WebSocketConnectionClosedError"),
+    (_K.OVERLOADED, _NO, Scope.PROCESS, "sdk.{}", "WebSocketQueueFullError"),
+    # What a tool raises for the model to read.
+    (_K.SEMANTIC, _MAYBE, Scope.REQUEST, "sdk.{}", "ToolError"),
+    (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}", "FileStoreError"),
 )  # fmt: skip
 
 _INVALID: Final = Failure(kind=_K.SEMANTIC, reason="sdk.invalid_answer", executed=_YES, evidence="class sdk.class")
@@ -118,22 +128,30 @@ _INVALID: Final = Failure(kind=_K.SEMANTIC, reason="sdk.invalid_answer", execute
 
 def judge(evidence: Evidence) -> Failure | None:
     """Judge what an answer does not: by what lies beneath a connection, by the class, by the status it stands for."""
-    if found := by_class(evidence, _PACKAGES, _WHATEVER_IT_CARRIES):
+    found, lost = _of_classes(evidence.names)
+    if found is not None:
         return judge_code(evidence) or found if found.reason == "timeout" and evidence.payload else found
     status = evidence.status
     if evidence.is_a("openai.APIResponseValidationError", "anthropic.APIResponseValidationError") or (
         evidence.name == "APIResponseValidationError"
     ):
         return _INVALID if status is None or status < 300 else None
-    lost = by_class(evidence, _PACKAGES, _CONNECTIONS)
     if lost is not None and (status is None or evidence.is_a("litellm.APIConnectionError")):
         return _beneath(evidence) or judge_code(evidence) or lost
     if status is not None:
-        return _beneath(evidence) if evidence.names[0].startswith("litellm.") else None
+        if evidence.names[0].startswith("litellm."):
+            return _beneath(evidence)
+        return _by_cause(evidence) if evidence.payload is None else None
     found = judge_code(evidence)
     if found is not None:
         return _in_a_stream(found) if evidence.name == "APIError" else found
-    return _by_status(evidence) or by_class(evidence, _PACKAGES, _ALONE)
+    return _by_cause(evidence) or _by_status(evidence) or by_class(evidence, _PACKAGES, _ALONE)
+
+
+@lru_cache(maxsize=500)
+def _of_classes(names: tuple[str, ...]) -> tuple[Failure | None, Failure | None]:
+    """Return what the class says whatever the error carries, and what it says of a connection."""
+    return by_names(names, _PACKAGES, _WHATEVER_IT_CARRIES), by_names(names, _PACKAGES, _CONNECTIONS)
 
 
 def _in_a_stream(found: Failure) -> Failure:
@@ -158,11 +176,22 @@ def _beneath(evidence: Evidence) -> Failure | None:
     return None
 
 
+def _by_cause(evidence: Evidence) -> Failure | None:
+    """Judge by the code that Anthropic's class is named after: `RampLimitExceededError`, `BetaScanPendingError`."""
+    if not evidence.names[0].startswith("anthropic."):
+        return None
+    code = spelled(evidence.name).removesuffix("_error")
+    return CODES.get(code) or CODES.get(code.removeprefix("beta_"))
+
+
 def _by_status(evidence: Evidence) -> Failure | None:
     for name in evidence.names:
         package, _, own = name.partition(".")
         if package in _PACKAGES and (status := _STATUS.get(own)):
             found = failure_of_status(status)
+            said = judge_prose(evidence)
+            if said is not None and said.kind is not found.kind:
+                return structs.replace(said, executed=found.executed, evidence="message sdk.status")
             return Failure(
                 kind=found.kind,
                 reason=found.reason,

@@ -31,6 +31,7 @@ _STATUSES: Final[dict[int, tuple[FailureKind, Scope]]] = {
     414: (_K.CAPABILITY, Scope.REQUEST),
     421: (_K.TRANSIENT, Scope.REQUEST),
     423: (_K.TRANSIENT, Scope.REQUEST),
+    424: (_K.TRANSIENT, Scope.MODEL),
     425: (_K.TRANSIENT, Scope.REQUEST),
     429: (_K.RATE_LIMITED, Scope.KEY),
     431: (_K.CAPABILITY, Scope.REQUEST),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from yaoki.classify._evidence import Evidence
 
-__all__ = ["Row", "by_class", "table"]
+__all__ = ["Row", "by_class", "by_names", "table"]
 
 Row = tuple[FailureKind, Executed, Scope, str, str]
 """Kind, executed, scope, reason (`{}` is the key in it), and the keys: words apart by spaces."""
@@ -41,7 +41,14 @@ def table(rule: str, evidence: str, *rows: Row, hints: Mapping[str, str] | None 
 
 def by_class(evidence: Evidence, packages: Collection[str] | None, classes: Mapping[str, Failure]) -> Failure | None:
     """Return the answer for the most specific class of these packages (`None`: of any) that has one."""
-    for name in evidence.names:
+    return by_names(evidence.names, packages, classes)
+
+
+def by_names(
+    names: tuple[str, ...], packages: Collection[str] | None, classes: Mapping[str, Failure]
+) -> Failure | None:
+    """Return the answer for the first of these `package.Class` names that has one."""
+    for name in names:
         package, _, own = name.partition(".")
         if (packages is None or package in packages) and (found := classes.get(own)) is not None:
             return found

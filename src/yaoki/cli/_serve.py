@@ -77,16 +77,18 @@ def _loops(files: list[str]) -> list[Loop[..., Any]]:
     found: dict[str, Loop[..., Any]] = {}
     where: dict[str, str] = {}
     for file in files:
-        mine = {loop.name: loop for loop in loops_of(load_file(Path(file))).values()}
+        mine: dict[str, Loop[..., Any]] = {}
+        for loop in loops_of(load_file(Path(file))).values():
+            other = mine.get(loop.name, found.get(loop.name, loop))
+            if other.fn is not loop.fn:
+                here = where.get(loop.name, file)
+                both = f"{file} has two loops" if here == file else f"{here} and {file} both have a loop"
+                raise CommandError("loop.twice", f"{both} called {loop.name}; @loop(name=…) tells them apart")
+            mine[loop.name] = loop  # the last of its variants: the one with its Local parameters filled in
         if not mine:
             raise CommandError("loop.not_found", f"{file} has no loop; decorate one: @loop def my_loop(run, …)")
         for name, loop in mine.items():
-            other = found.setdefault(name, loop)
-            if other is not loop and other.fn is not loop.fn:
-                raise CommandError(
-                    "loop.twice",
-                    f"{where[name]} and {file} both have a loop called {name}; @loop(name=…) tells them apart",
-                )
+            found.setdefault(name, loop)
             where.setdefault(name, file)
     return list(found.values())
 

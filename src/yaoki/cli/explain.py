@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 _STDIN = "-"
+_SOON_S = 1.0
 _INPUT_MAX = 4_000_000
 """Characters of a pasted text that are read."""
 
@@ -71,14 +72,24 @@ def explain(
 
 
 def _given(error: str | None, *, has_more: bool) -> str:
-    """Return the text that was typed, or piped."""
+    """Return the text that was typed, or piped; beside options, nothing need be."""
     if error is not None and error != _STDIN:
         return error
-    if error is None and (has_more or sys.stdin.isatty()):
-        if has_more:
-            return ""
+    if error is None and has_more and not _is_piped():
+        return ""
+    if error is None and sys.stdin.isatty():
         raise CommandError("usage", "which error? yaoki explain 'TEXT', or pipe it: curl -i … | yaoki explain")
     return sys.stdin.buffer.read(_INPUT_MAX).decode("utf-8", "replace")
+
+
+def _is_piped() -> bool:
+    """Whether something comes on stdin, soon: a pipe nobody writes to may be inherited, and stay open for ever."""
+    import select
+
+    try:
+        return not sys.stdin.isatty() and bool(select.select([sys.stdin], [], [], _SOON_S)[0])
+    except (OSError, ValueError):  # no descriptor to wait on
+        return False
 
 
 def _one(here: Session, fields: dict[str, object]) -> None:

@@ -236,7 +236,8 @@ class Past(Struct, eq=False):
         return self.closed and not self.settled and self.executed is Executed.NO
 
     def note_begin(self, begin: Begin) -> None:
-        """An attempt is about to be made."""
+        """An attempt is about to be made; what was asked about the earlier ones is moot."""
+        self.note_moot()
         if begin.rung != self.rung or (begin.attempt == 1 and self.begun):
             self.attempts = 0
             self.same_error = 0
@@ -288,6 +289,11 @@ class Past(Struct, eq=False):
             same = before is not None and before.fingerprint == failure.fingerprint and self.same_error > 0
             self.same_error = self.same_error + 1 if same else 1
 
+    def note_moot(self) -> None:
+        """Nobody needs to answer what is still asked about this step."""
+        for asked in self.questions:
+            asked.superseded = True
+
     def note_cleared(self, ordinal: int) -> None:
         """A check or a person says that nothing up to this attempt (counted over all) happened."""
         self.cleared = max(self.cleared, ordinal)
@@ -311,7 +317,8 @@ class Past(Struct, eq=False):
         self.last = None
 
     def inherit(self, before: Past) -> None:
-        """Take over what an earlier pass knows of the action whose slot this step has taken."""
+        """Take over what an earlier pass knows of the action whose slot this step has taken, to attempt it again."""
+        before.note_moot()
         if before.executed is not Executed.NO and before.effect is not Effect.READ_ONLY:
             self.executed_by = (*self.executed_by, before.executed)
 
@@ -346,5 +353,5 @@ class Asked:
 
     @property
     def open(self) -> bool:
-        """Whether nobody has answered yet (it may have expired), and it was not asked anew since."""
+        """Whether nobody has answered yet (it may have expired), nor was it asked anew or the call made again since."""
         return self.answer is None and not self.superseded

@@ -34,7 +34,7 @@ def receipt_of(
     receipt.failures = [met for _, met in history.met]
     receipt.gaps = list(history.gaps)
     receipt.orphans = [orphan_line(past) for past in history.orphans()]
-    receipt.asks = [_ask(asked) for asked in history.questions.values()]
+    receipt.asks = [_ask(asked) for asked in history.questions.values() if asked.open or asked.answer is not None]
     receipt.attempts = history.attempts
     receipt.first_attempt_failures = history.first_attempt_failures
     receipt.restarts = row.deaths
