@@ -71,6 +71,9 @@ def run_command(argv: Sequence[str]) -> int:
     except YaokiError as error:
         code = Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED
         return _refuse(out, error.code, str(error), code, argv)
+    except UnicodeEncodeError as error:  # bytes on the command line that are no UTF-8
+        said = f"{error.object!r} is no text: its bytes are not UTF-8"
+        return _refuse(out, "usage", said, Exit.USAGE, argv)
     except KeyboardInterrupt:
         return _refuse(out, "interrupted", "interrupted", Exit.INTERRUPTED, argv)
     except Exception as error:  # noqa: BLE001 - the edge: whatever it is, people get one line

@@ -12,23 +12,23 @@ from yaoki.cli._exits import CommandError
 __all__ = ["encoded", "json_value", "read_input"]
 
 
-def read_input(given: str) -> object:
+def read_input(given: str, *, what: str = "--input") -> object:
     """
-    Return the value of `--input JSON|@FILE`; `@-` is stdin.
+    Return the value of `--input JSON|@FILE`, or of `what` else takes that; `@-` is stdin.
 
     Raises:
         CommandError: The file cannot be read, or what was given is no JSON.
     """
     if not given.startswith("@"):
-        return json_value(given, what="--input")
+        return json_value(given, what=what)
     name = given[1:]
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except OSError as error:
-        raise CommandError("input.unreadable", f"--input {given}: {error.strerror or error}") from error
+        raise CommandError("input.unreadable", f"{what} {given}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise CommandError("input.unreadable", f"--input {given}: not UTF-8 at byte {error.start}") from error
-    return json_value(text, what=f"--input {given}")
+        raise CommandError("input.unreadable", f"{what} {given}: not UTF-8 at byte {error.start}") from error
+    return json_value(text, what=f"{what} {given}")
 
 
 def encoded(value: object, *, what: str) -> bytes:

@@ -14,13 +14,18 @@ from yaoki.clock import SystemClock
 
 __all__ = [
     "DEFAULT_STORE",
+    "DeadOption",
     "DebugOption",
+    "DiedSinceOption",
+    "InputOption",
     "JsonOption",
     "LoopOption",
+    "OlderThanOption",
     "ReasonOption",
     "RunArgument",
     "Session",
     "StoreOption",
+    "TargetArgument",
     "YesOption",
     "session",
 ]
@@ -37,6 +42,21 @@ LoopOption: TypeAlias = Annotated[str | None, typer.Option("--loop", metavar="L"
 ReasonOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--reason", metavar="P", help="Only those that died of that: http.401, or a pattern: 'os.*'."),
+]
+DeadOption: TypeAlias = Annotated[
+    bool, typer.Option("--dead", help="Every dead run, or those the options below choose.")
+]
+OlderThanOption: TypeAlias = Annotated[
+    str | None, typer.Option("--older-than", metavar="7d", help="Only those that died longer ago.")
+]
+DiedSinceOption: TypeAlias = Annotated[
+    str | None, typer.Option("--since", metavar="24h", help="Only those that died in that time.")
+]
+TargetArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="FILE:LOOP", help="The loop, as in agents.py:refund_agent.", show_default=False)
+]
+InputOption: TypeAlias = Annotated[
+    str | None, typer.Option("--input", metavar="JSON|@FILE", help="Arguments by name, or the only one's value.")
 ]
 YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 RunArgument: TypeAlias = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)]

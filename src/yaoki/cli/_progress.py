@@ -11,11 +11,13 @@ from yaoki.cli._views_text import columns
 from yaoki.cli._views_timeline import row_spans, waiting_text
 from yaoki.cli._watch import Watch
 from yaoki.errors import JournalError, RunNotFound
+from yaoki.journal import POSTS
 from yaoki.records import State
 
 if TYPE_CHECKING:
     from yaoki.cli._options import Session
     from yaoki.cli._views_steps import Row
+    from yaoki.records import Entry
     from yaoki.runtime import Runner
 
 __all__ = ["Reader"]
@@ -39,7 +41,9 @@ class Reader:
         self._here = here
         self._stack = ExitStack()
         self._store: Runner | None = None
-        self._seen: set[int] = set()
+        self._entries: list[Entry] = []
+        self._seq = -1
+        self._post_seq = 0
         self._told: dict[str, int] = {}
         self._waited: dict[str, int] = {}
         self._turn = 0
@@ -47,20 +51,26 @@ class Reader:
     def look(self, *, tell: bool = True) -> None:
         """Read what is new; write the steps that ended since the last look, where somebody watches."""
         try:
-            store = self._opened()
-            entries = store.journal(self._run_id)
-        except (JournalError, RunNotFound):
+            journal = self._opened().store
+            row = journal.get(self._run_id)
+            fresh = journal.load_since(row.id, self._seq, self._post_seq) if row is not None else []
+        except JournalError:
             return
-        fresh = [entry for entry in entries if entry.seq not in self._seen]
-        self._seen.update(entry.seq for entry in fresh)
         self.watch.feed(fresh)
         if not fresh:
             return
-        story = rows(entries)
+        self._take(fresh)
+        story = rows(self._entries)
         if self._here.out.watched:
             self._news_of(story, tell=tell)
         if tell:
             self._waits_of(story)
+
+    def _take(self, fresh: list[Entry]) -> None:
+        """Keep what is new in the journal's order: what was posted from outside comes last."""
+        self._entries = sorted([*self._entries, *fresh], key=lambda entry: entry.seq)
+        self._seq = max([self._seq, *(entry.seq for entry in fresh if entry.seq < POSTS)])
+        self._post_seq = max([self._post_seq, *(entry.seq for entry in fresh if entry.seq >= POSTS)])
 
     def at_rest(self) -> bool:
         """Whether the run is final or waits for somebody, as the store has it now."""

@@ -11,9 +11,12 @@ from yaoki.cli._deaths import Which, dead_runs
 from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._meter import Meter
 from yaoki.cli._options import (
+    DeadOption,
     DebugOption,
+    DiedSinceOption,
     JsonOption,
     LoopOption,
+    OlderThanOption,
     ReasonOption,
     Session,
     StoreOption,
@@ -37,15 +40,11 @@ def discard(
         list[str] | None, typer.Argument(metavar="RUN", help="Runs that have ended, by id.", show_default=False)
     ] = None,
     *,
-    dead: Annotated[bool, typer.Option("--dead", help="Every dead run, or those the options below choose.")] = False,
+    dead: DeadOption = False,
     loop: LoopOption = None,
     reason: ReasonOption = None,
-    older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="7d", help="Only those that died longer ago.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="24h", help="Only those that died in that time.")
-    ] = None,
+    older_than: OlderThanOption = None,
+    since: DiedSinceOption = None,
     yes: YesOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,

@@ -11,9 +11,12 @@ from yaoki.cli._deaths import Which, dead_runs
 from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._meter import Meter
 from yaoki.cli._options import (
+    DeadOption,
     DebugOption,
+    DiedSinceOption,
     JsonOption,
     LoopOption,
+    OlderThanOption,
     ReasonOption,
     Session,
     StoreOption,
@@ -47,15 +50,11 @@ def redrive(
             help="Where it starts again: the step it ended at, or a new pass of the code as it is.",
         ),
     ] = "step",
-    dead: Annotated[bool, typer.Option("--dead", help="Every dead run, or those the options below choose.")] = False,
+    dead: DeadOption = False,
     loop: LoopOption = None,
     reason: ReasonOption = None,
-    older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="7d", help="Only those that died longer ago.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="24h", help="Only those that died in that time.")
-    ] = None,
+    older_than: OlderThanOption = None,
+    since: DiedSinceOption = None,
     yes: YesOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,

@@ -10,7 +10,7 @@ import typer
 
 from yaoki.cli._exits import CommandError, exit_for
 from yaoki.cli._input import encoded, read_input
-from yaoki.cli._options import DebugOption, JsonOption, Session, StoreOption, session
+from yaoki.cli._options import DebugOption, InputOption, JsonOption, Session, StoreOption, TargetArgument, session
 from yaoki.cli._report import Job
 from yaoki.cli._store import known_run, open_store
 from yaoki.cli._target import split_target
@@ -27,14 +27,9 @@ _RANDOM = 6
 
 
 def run(
-    target: Annotated[
-        str, typer.Argument(metavar="FILE:LOOP", help="The loop, as in agents.py:refund_agent.", show_default=False)
-    ],
+    target: TargetArgument,
     *,
-    input_: Annotated[
-        str | None,
-        typer.Option("--input", metavar="JSON|@FILE", help="Arguments by name, or the only one's value."),
-    ] = None,
+    input_: InputOption = None,
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="ID", help="Names the run; the same id goes on where it was.")
     ] = None,

@@ -30,7 +30,7 @@ def signal(
 ) -> int:
     """Send a signal to a run; it is kept until the run takes it."""
     here = session(store, as_json=as_json)
-    data = ABSENT if value is None else read_input(value)
+    data = ABSENT if value is None else read_input(value, what="the value")
     with open_store(here.store) as verbs:
         known_run(verbs, run, here)
         receipt = verbs.signal(run, name, data, by=who())

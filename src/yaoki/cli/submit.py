@@ -9,7 +9,7 @@ import typer
 
 from yaoki.cli._exits import Exit
 from yaoki.cli._input import encoded, read_input
-from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
+from yaoki.cli._options import DebugOption, InputOption, JsonOption, StoreOption, TargetArgument, session
 from yaoki.cli._target import split_target
 from yaoki.cli._views_text import line
 from yaoki.cli.run import checked_id, fresh_id
@@ -22,14 +22,9 @@ __all__ = ["submit"]
 
 
 def submit(
-    target: Annotated[
-        str, typer.Argument(metavar="FILE:LOOP", help="The loop, as in agents.py:refund_agent.", show_default=False)
-    ],
+    target: TargetArgument,
     *,
-    input_: Annotated[
-        str | None,
-        typer.Option("--input", metavar="JSON|@FILE", help="Arguments by name, or the only one's value."),
-    ] = None,
+    input_: InputOption = None,
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="ID", help="Names the run; again, it is submitted once.")
     ] = None,

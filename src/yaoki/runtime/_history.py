@@ -80,7 +80,6 @@ class History:
         self.spent = Spent()
         self.gaps: list[str] = []
         self.met: list[tuple[Past, Met]] = []
-        self.met_more = 0
         self.attempts = 0
         self.first_attempt_failures = 0
         self.claims = 0
@@ -285,7 +284,6 @@ class History:
         if past.begun == 1:
             self.first_attempt_failures += 1
         if len(self.met) >= _MET_MAX:
-            self.met_more += 1
             return
         met = Met(step=past.step, call=past.call, attempt=record.attempt, at=record.at, failure=failure, then=then)
         self.met.append((past, met))
