@@ -10,15 +10,31 @@ from yaoki.policy._backoff import backoff_ceiling_s, full_jitter_s
 from yaoki.policy._budget import Budget
 from yaoki.policy._decide import Ladder, decide, end_of_ladder
 from yaoki.policy._gate import allows_repeat, in_doubt, keyed_conflict
+from yaoki.policy._reach import fails_too
 from yaoki.policy._retry import Retry
-from yaoki.policy._rungs import Abort, Ask, DeadLetter, Rung, ladder_of
+from yaoki.policy._rungs import (
+    Abort,
+    Ask,
+    Cached,
+    Compensate,
+    DeadLetter,
+    Degrade,
+    Fallback,
+    Rung,
+    ladder_of,
+    next_rung,
+)
 
 __all__ = [
     "Abort",
     "Admission",
     "Ask",
     "Budget",
+    "Cached",
+    "Compensate",
     "DeadLetter",
+    "Degrade",
+    "Fallback",
     "Ladder",
     "Retry",
     "Rung",
@@ -28,8 +44,10 @@ __all__ = [
     "crash_verdict",
     "decide",
     "end_of_ladder",
+    "fails_too",
     "full_jitter_s",
     "in_doubt",
     "keyed_conflict",
     "ladder_of",
+    "next_rung",
 ]

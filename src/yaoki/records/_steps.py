@@ -26,6 +26,8 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     next_at: int = 0
     wait_ms: int = 0
     """How much of `retry_wait_s` this decision spends."""
+    rung: int = 0
+    """For `rung`: which one, by its place among those declared for the step, 0-based."""
 
 
 class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -61,6 +63,8 @@ class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     reserved: dict[str, float] | None = None
     pgid: int = 0
     """Process group of the attempt's children, if it starts any."""
+    given: Raw = ABSENT
+    """The arguments by name, of a tool with an `undo`: what is undone later may be called from no code any more."""
 
 
 class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -108,7 +112,7 @@ class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     source: str
-    """A question's id, `check`, or the identity of the step whose slot it took."""
+    """A question's id, `check`, the identity of the step whose slot it took; or the rung: `cached`, `degrade`."""
     value: Raw = ABSENT
     failure: Failure | None = None
     """Set where what was recorded is no value: skipped, or happened with its value lost."""
@@ -117,6 +121,8 @@ class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     action: str = ""
     args: str = ""
     call: str = ""
+    gap: str = ""
+    """What is missing because a stand-in was taken; on the receipt, and told to a model."""
 
 
 class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -157,8 +163,13 @@ class Undo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     outcome: Literal["done", "failed", "by_hand"]
+    """failed: it was tried, and is to be done by hand now · by_hand: nothing here can undo it."""
     slot: int = 0
     action: str = ""
+    call: str = ""
+    """What is undone, for people."""
+    cause: str = ""
+    """The step whose ladder led to it; empty for a cancel."""
     failure: Failure | None = None
 
 

@@ -90,6 +90,10 @@ class AsyncDriver:
             return self.plain.perform(step, branch)
         return _Performance(self, step, branch).run()
 
+    async def drive(self, steps: Steps, branch: Branch) -> Any:
+        """Perform effects that belong to no call of the loop."""
+        return await _Performance(self, None, branch, steps).run()
+
     # --- quiet
 
     def enter_op(self, branch: Branch) -> None:
@@ -269,11 +273,12 @@ class AsyncDriver:
 class _Performance:
     """One step being performed."""
 
-    __slots__ = ("_branch", "_cancelled", "_driver", "_step")
+    __slots__ = ("_branch", "_cancelled", "_driver", "_step", "_steps")
 
-    def __init__(self, driver: AsyncDriver, step: Step, branch: Branch) -> None:
+    def __init__(self, driver: AsyncDriver, step: Step | None, branch: Branch, steps: Steps | None = None) -> None:
         self._driver = driver
         self._step = step
+        self._steps = steps
         self._branch = branch
         self._cancelled: BaseException | None = None
 
@@ -297,13 +302,17 @@ class _Performance:
             raise
         finally:
             driver.performing.discard(task)
-            driver.live.driven.discard(self._step.key)
+            if self._step is not None:
+                driver.live.driven.discard(self._step.key)
             driver.leave_op(branch)
         return value
 
     async def _perform(self) -> Any:
         """Bring the step to its outcome; a new one that nothing stands in the way of takes no ladder."""
         live, step = self._driver.live, self._step
+        if step is None:
+            assert self._steps is not None
+            return await self._drive(self._steps)
         live.driven.add(step.key)
         begin = begin_at_once(live, step)
         if begin is None:

@@ -12,7 +12,7 @@ from yaoki.runtime import _context
 from yaoki.runtime._async import AsyncDriver
 from yaoki.runtime._base import Base, loop_of, next_move
 from yaoki.runtime._commits import Commits
-from yaoki.runtime._drive import Returned, conclude, take_up
+from yaoki.runtime._drive import Returned, conclude, take_up, undo_all
 from yaoki.runtime._live import Halt
 from yaoki.runtime._run import AsyncRun
 from yaoki.runtime._sync import POLL_S
@@ -283,9 +283,9 @@ class AsyncRunner(Base):
         """Answer a question, as `Runner.answer`."""
         return self._on_store.answer(run_id, ask, verdict, value, by=by)
 
-    async def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
+    async def cancel(self, run_id: str, *, compensate: bool = False, by: str = "") -> Receipt[Any]:
         """Order a run to stop, as `Runner.cancel`."""
-        return self._on_store.cancel(run_id, by=by)
+        return self._on_store.cancel(run_id, compensate=compensate, by=by)
 
     async def top_up(self, run_id: str, *, by: str = "", **add: float) -> Receipt[Any]:
         """Add to a run's budget, as `Runner.top_up`."""
@@ -316,6 +316,9 @@ async def _loop(live: Live, bound: Bound[Any], *, restart: bool) -> Any:
     live.main.owner = asyncio.current_task()
     _context.enter(live.main)
     try:
+        if live.compensating:
+            driver: Any = live.driver
+            await driver.drive(undo_all(live), live.main)
         return await bound.loop.fn(AsyncRun(live, restart_at_checkpoint=restart), **bound.values)
     except SystemExit as error:
         return _Exit(error)

@@ -24,6 +24,7 @@ from yaoki.records import (
     Settle,
     strongest,
 )
+from yaoki.runtime._acting import act_on, has_other_scope, has_rung
 from yaoki.runtime._doubt import question_of
 from yaoki.runtime._effects import Barrier, Call, EffectOf, Raised, Steps, Suspend, Write
 from yaoki.runtime._failures import own_failure, placed
@@ -41,6 +42,7 @@ __all__ = [
     "Kept",
     "Rejected",
     "adopted",
+    "at_rung",
     "attempt",
     "barrier_of",
     "call_of",
@@ -48,6 +50,7 @@ __all__ = [
     "first_begin",
     "hold_of",
     "judge",
+    "moved_on",
     "settle",
 ]
 
@@ -55,24 +58,32 @@ _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _SYNCED_SETTLE = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
 
 
-def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+def attempt(
+    live: Live, step: Step, past: Past | None, rung: int | None = None
+) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     """
     Make one attempt, if it is admitted; return whether there is a value, and it.
+
+    On another `rung` than the last one, attempts, deadline and key start anew.
 
     A step without a slot takes one only now: while it waited to be admitted, an equal call may have taken the
     lowest, or have come into doubt, which this one then joins.
     """
-    tool = step.tool
-    retry = tool.retry
+    before = 0 if past is None else past.rung
+    rung = before if rung is None else rung
+    known = past.begin.tool if past is not None and past.begin is not None and rung == before else ""
+    if not act_on(live, step, rung, known):
+        assert past is not None
+        yield Write(step.key, moved_on(live, past, f"the fallback {known} is declared no more"))
+        return False, None
     now_ms = live.now_ms()
-    first = past is None or not past.attempts or past.question is not None
-    deadline_ms = now_ms + int(retry.deadline_s * 1000)
-    if past is not None and past.deadline_at and past.question is None:  # a person's order starts it anew
-        deadline_ms = _deadline_left(live, past)
+    ladder = past if rung == before else None
+    first = ladder is None or not ladder.attempts or ladder.question is not None
+    deadline_ms = _deadline_of(live, step, ladder, now_ms)
     while True:
-        if live.halt is not None:
+        if live.halt is not None and not live.undoing(step):
             yield Suspend("halt")
-        admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms)
+        admission = live.admit(step, first=first, deadline_ms=deadline_ms, now_ms=now_ms)
         if admission.go:
             break
         in_question = past is not None and bool(admission.cap) and in_doubt(past.effect, past.executed)
@@ -92,8 +103,8 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         if slot < 0:
             return False, None
         past = live.history.steps.get(step.key)
-    number = 1 if past is None else past.attempts + 1
-    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
+    number = 1 if past is None or rung != before else past.attempts + 1
+    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms, rung)
     yield Write(step.key, begin, barrier_of(begin))
     outcome = yield call_of(step, past, begin, now_ms)
     return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
@@ -123,7 +134,7 @@ def first_begin(live: Live, step: Step) -> Begin | None:
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms
-    if not live.admit(first=True, deadline_ms=deadline_ms, now_ms=now_ms).go:
+    if not live.admit(step, first=True, deadline_ms=deadline_ms, now_ms=now_ms).go:
         return None
     slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
     return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms)
@@ -154,20 +165,23 @@ def settle(
     return False, None
 
 
-def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, slot: int, deadline_ms: int) -> Begin:
+def _begin(
+    live: Live, step: Step, past: Past | None, now_ms: int, number: int, slot: int, deadline_ms: int, rung: int = 0
+) -> Begin:
     """Return the record; what the tool alone decides was made ready when it was declared."""
     tool = step.tool
-    effect = step.effect
+    effect = tool.effect_of(step.values) if rung else step.effect
     assert effect is not None
     attempts_max, base_ms, cap_ms, check_after_ms, timeout_ms = tool.recorded
     return Begin(
         at=now_ms,
         attempt=number,
-        rung=0 if past is None else past.rung,
+        rung=rung,
         slot=slot,
-        key=past.key if past is not None and past.key else action_key(live.name, step.action, slot),
+        key=_key_of(live, step, past, slot, rung),
         action=step.action,
         args="" if step.args == step.action else step.args,
+        tool=tool.name if rung else "",
         call=step.call,
         call_id=step.call_id,
         effect=effect,
@@ -180,7 +194,18 @@ def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, 
         check_after_ms=check_after_ms,
         timeout_ms=timeout_ms,
         pgid=live.limits.pgid,
+        given=ABSENT if tool.undo is None else live.given_to(step),
     )
+
+
+def _key_of(live: Live, step: Step, past: Past | None, slot: int, rung: int) -> str:
+    """Return the key an action has, once it has one on this rung."""
+    if step.fixed_key:
+        return step.fixed_key
+    if rung:
+        known = past.begin if past is not None and past.rung == rung else None
+        return known.key if known is not None else action_key(live.name, step.action, slot, rung)
+    return past.key if past is not None and past.key else action_key(live.name, step.action, slot)
 
 
 def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str, text: str, deadline_ms: int) -> Steps:
@@ -197,7 +222,13 @@ def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str
 
 
 def adopted(
-    live: Live, step: Step, past: Past | None, source: str, value: Raw, failure: Failure | None = None
+    live: Live,
+    step: Step,
+    past: Past | None,
+    source: str,
+    value: Raw,
+    failure: Failure | None = None,
+    gap: str = "",
 ) -> Adopt:
     return Adopt(
         at=live.now_ms(),
@@ -209,6 +240,7 @@ def adopted(
         action=step.action,
         args="" if step.args == step.action else step.args,
         call=step.call,
+        gap=gap,
     )
 
 
@@ -226,8 +258,14 @@ def hold_of(live: Live, step: Step, reason: Any, deadline_ms: int = 0, joins: st
     )
 
 
-def _deadline_left(live: Live, past: Past) -> int:
-    """Return the ladder's deadline; time spent waiting for a person or a budget is given back."""
+def _deadline_of(live: Live, step: Step, past: Past | None, now_ms: int) -> int:
+    """
+    Return the ladder's deadline; time spent waiting for a person or a budget is given back.
+
+    It starts anew with a ladder, and with a person's order.
+    """
+    if past is None or not past.deadline_at or past.question is not None:
+        return now_ms + step.tool.deadline_ms
     return past.deadline_at + max(0, live.history.waited_ms - past.waited_ms)
 
 
@@ -266,7 +304,7 @@ def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejec
         if len(data) > live.limits.result_max_bytes:
             msg = f"its result has {len(data):,} bytes; result_max_bytes is {live.limits.result_max_bytes:,}"
             raise EncodingError(msg)  # noqa: TRY301
-        decoded = tool.codec.decode(data)
+        decoded = step.declared.codec.decode(data)
     except EncodingError as error:
         failure = own_failure(FailureKind.PROGRAMMING, "value.lost", f"{tool.name}: {error}", Executed.YES)
         return Rejected(failure, lost=True, output=ABSENT)
@@ -364,7 +402,6 @@ def decide_for(
     """Put a step's position before the policy."""
     tool = step.tool
     retry = tool.retry
-    rungs = tool.rungs or live.loop.rungs
     budget, spent = live.budget, live.history.spent
     repeated = past.last is not None and past.last.failure is not None
     same = repeated and past.last.failure.fingerprint == failure.fingerprint  # type: ignore[union-attr]
@@ -386,12 +423,25 @@ def decide_for(
         has_check=tool.check is not None,
         check_after_s=tool.check_after_s,
         unsure=tool.agent.unsure,
-        has_rung=len(rungs) > 1,
+        has_rung=has_rung(live, step, past.position),
+        has_other_scope=has_other_scope(live, step, failure, past.position),
         thread_alive=thread_alive,
         retries_left=budget.left(spent, "retries"),
         retry_wait_left_s=budget.left(spent, "retry_wait_s"),
     )
-    return decide(failure, position, now_ms=now_ms, rng=live.clock.rng())
+    return at_rung(decide(failure, position, now_ms=now_ms, rng=live.clock.rng()), past)
+
+
+def at_rung(decision: Decision, past: Past) -> Decision:
+    """Return a decision with the rung it leads to, if it leads to one: that after the one reached last."""
+    return msgspec.structs.replace(decision, rung=past.position + 1) if decision.do == "rung" else decision
+
+
+def moved_on(live: Live, past: Past, why: str) -> Settle:
+    """Leave a rung that gave nothing: the last attempt is settled anew, with the next rung decided."""
+    assert past.last is not None
+    decision = Decision(do="rung", why=why, rung=past.position + 1)
+    return msgspec.structs.replace(past.last, at=live.now_ms(), decision=decision)
 
 
 def _ended_settle(live: Live, step: Step, past: Past, why: str) -> Settle:
@@ -408,4 +458,5 @@ def _ended_settle(live: Live, step: Step, past: Past, why: str) -> Settle:
         cap_s=0,
         unsure=step.tool.agent.unsure,
     )
-    return msgspec.structs.replace(past.last, at=live.now_ms(), decision=end_of_ladder(position, why))
+    decision = at_rung(end_of_ladder(position, why), past)
+    return msgspec.structs.replace(past.last, at=live.now_ms(), decision=decision)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _EXPIRES_S = Ask().expires_s
 
-__all__ = ["carry_out_answer", "doubts_left", "question_of", "until_answered"]
+__all__ = ["carry_out_answer", "doubt_left", "doubts_left", "question_of", "until_answered"]
 
 
 def question_of(
@@ -47,7 +47,7 @@ def question_of(
         executed=past.executed,
         attempt=past.attempts,
         attempts_max=begin.attempts_max if begin is not None else 0,
-        type=step.tool.codec.type_name,
+        type=step.declared.codec.type_name,
         schema=_schema(step),
         options=options,
         expires_at=now_ms + int(expires_s * 1000),
@@ -58,7 +58,7 @@ def question_of(
 def doubt_left(live: Live, past: Past, question_id: str, note: str) -> Question:
     """Return the question about a step that nothing waits for any more, though its action is in doubt."""
     now_ms = live.now_ms()
-    name = past.step.rpartition("/")[2].partition("#")[0]
+    name = "" if "!" in past.step else past.tool
     tool = next((tool for tool in live.loop.tools() if tool.name == name), None)
     return Question(
         at=now_ms,
@@ -94,7 +94,7 @@ def doubts_left(live: Live, note: str, *, cut: bool = False, whole: bool = False
 
 
 def _schema(step: Step) -> Raw:
-    return Raw(msgspec.json.encode(step.tool.codec.schema()))
+    return Raw(msgspec.json.encode(step.declared.codec.schema()))
 
 
 def _text(step: Step, past: Past, why: str) -> str:

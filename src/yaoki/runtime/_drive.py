@@ -23,13 +23,17 @@ from yaoki.records import (
     Settle,
     State,
 )
+from yaoki.runtime._attempt import at_rung
 from yaoki.runtime._doubt import doubts_left
+from yaoki.runtime._effects import Suspend
 from yaoki.runtime._failures import placed
 from yaoki.runtime._history import History
+from yaoki.runtime._ladder import ladder
 from yaoki.runtime._live import Driver, Halt, Limits, Live
 from yaoki.runtime._survivors import end_survivors, own_mark
 from yaoki.runtime._sync import cut_branch
 from yaoki.runtime._turns import park_unasked
+from yaoki.runtime._undoing import compensation, still_to_undo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +41,12 @@ if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.events import Observer
     from yaoki.journal import Claim, Journal, RunRow
-    from yaoki.runtime._effects import Suspend
+    from yaoki.runtime._effects import Steps
     from yaoki.runtime._held import Held
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._past import Past
 
-__all__ = ["Returned", "conclude", "take_up"]
+__all__ = ["Returned", "conclude", "take_up", "undo_all"]
 
 
 class Returned(Struct, frozen=True):
@@ -107,7 +111,9 @@ def take_up(
     journal.mark()
     for key, item in items:
         live.show(key, item)
-    if history.cancel is not None:
+    if history.cancel is not None and history.cancel.compensate:
+        live.compensating = True
+    elif history.cancel is not None:
         live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
     if dead:
         last_step = last_step or history.last_step
@@ -166,7 +172,7 @@ def _settle_unseen(live: Live, past: Past, now_ms: int) -> Settle:
         retries_left=live.budget.left(live.history.spent, "retries"),
         retry_wait_left_s=live.budget.left(live.history.spent, "retry_wait_s"),
     )
-    decision = decide(failure, position, now_ms=now_ms, rng=live.clock.rng())
+    decision = at_rung(decide(failure, position, now_ms=now_ms, rng=live.clock.rng()), past)
     return Settle(
         at=now_ms,
         attempt=begin.attempt,
@@ -202,6 +208,15 @@ def _cancelled_failure(cause: Cause, executed: Executed) -> Failure:
         evidence=f"cause {cause.value}",
         fingerprint="attempt.cancelled",
     )
+
+
+def undo_all(live: Live) -> Steps:
+    """Carry out a cancel that asks for compensation, in place of the loop."""
+    yield from compensation(live, "", ladder)
+    left = still_to_undo(live)
+    text = f"cancelled by a person; what it did was undone{'. ' if left else ''}{left}"
+    live.stop_with(Halt(to="dead" if left else "cancelled", text=text, stopped_by="cancel"))
+    yield Suspend("halt")
 
 
 # --- the end of a residency
@@ -273,6 +288,10 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
 
 
 def _end(live: Live, halt: Halt) -> None:
+    cancel = live.history.cancel
+    if halt.to == "cancelled" and cancel is not None and cancel.compensate and not live.compensating:
+        _leave_pending(live, "cancelled; what it did is to be undone")
+        return
     state = State(halt.to)
     value: Raw = ABSENT
     saved = live.history.state if halt.to == "capped" else None

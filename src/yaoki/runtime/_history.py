@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["POSTS_FROM", "History", "segment_of"]
 
+STAND_INS = frozenset({"cached", "degrade"})
+"""Sources of a value that no attempt made."""
 _MET_MAX = 1_000
 _CHECK_MARK = "!check."
 
@@ -79,6 +81,8 @@ class History:
         self.cancel: Cancel | None = None
         self.spent = Spent()
         self.gaps: list[str] = []
+        self.undos: dict[str, Undo] = {}
+        self.undo_tries: dict[str, int] = {}
         self.met: list[tuple[Past, Met]] = []
         self.attempts = 0
         self.first_attempt_failures = 0
@@ -168,6 +172,15 @@ class History:
     def step_ever(self, key: str) -> Past | None:
         """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
         return self.steps.get(key) or self.kept.get(key)
+
+    @property
+    def undone_at_its_end(self) -> bool:
+        """Whether what the run did was undone by the step it ended at, or by a cancel: no code went on after that."""
+        end = self.ended
+        if end is None:
+            return False
+        undone = [undo for undo in self.undos.values() if undo.outcome == "done"]
+        return any(undo.cause in ("", end.step) for undo in undone)
 
     def open_question(self, past: Past) -> Asked | None:
         """Return the step's question that nobody has answered."""
@@ -320,10 +333,15 @@ class History:
         past.action = past.action or record.action
         past.args = past.args or record.args or record.action
         past.call = past.call or record.call
+        if record.gap:
+            self.gaps.append(record.gap)
         if record.value is not ABSENT:
             past.value = record.value
             past.value_seq = seq
-            past.executed_by = (*past.executed_by, Executed.YES)
+            if record.source in STAND_INS:
+                past.stood_in = past.closed = True
+            else:
+                past.executed_by = (*past.executed_by, Executed.YES)
         source = self.kept.get(record.source)
         if source is None or not source.stale:
             return
@@ -395,9 +413,11 @@ class History:
 
     def _undo(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Undo)
-        past = self.steps.get(key)
-        if past is not None and record.outcome == "done":
-            past.closed = False
+        self.undos[key] = record
+        self.undo_tries[key] = self.undo_tries.get(key, 0) + 1
+        owner = self.slots.owner(record.action, record.slot) if record.action else None
+        if owner is not None and record.outcome == "done":
+            owner.undone = True
 
     def _point(self, seq: int, key: str, record: Record) -> None:
         self.points[key] = (seq, record)
@@ -448,6 +468,7 @@ class History:
         self.cancel = None
         self._redriven_after = record.posts
         self.progress_deaths = self.deaths
+        self.undos = {key: undo for key, undo in self.undos.items() if undo.outcome == "done"}
         if record.source == "step":
             for past in self.steps.values():
                 if past.begun and not past.settled and "!" not in past.step:

@@ -13,14 +13,17 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.errors import EncodingError, StepFailed
-from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
+from yaoki.policy import allows_repeat
 from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
+from yaoki.runtime._acting import act_on
 from yaoki.runtime._attempt import Kept, Rejected, adopted, attempt, decide_for, first_begin, settle
 from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
+from yaoki.runtime._escalation import escalate
 from yaoki.runtime._failures import last_failure, orphan_refused, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._step import Step, check_step
+from yaoki.runtime._toolbox import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -64,7 +67,7 @@ def ladder(live: Live, step: Step, made: Made | None = None) -> Steps:
             yield from _recorded(live, step, past)
         while True:
             if past.settled:
-                return live_value(live, step, past.value)
+                return _told(step, past, live_value(live, step, past.value))
             done, value = yield from _next(live, step, past)
             if done:
                 return value
@@ -106,6 +109,8 @@ def _recorded(live: Live, step: Step, past: Past) -> Steps:
     if past.args != step.args:
         yield from drifted(live, step.key, past.call or step.tool.name, step.call)
     step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
+    if past.begin is not None and past.begin.rung:
+        act_on(live, step, past.begin.rung, past.begin.tool)
     while past.cut_by_timeout:
         # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
         yield Suspend("replay")
@@ -114,10 +119,16 @@ def _recorded(live: Live, step: Step, past: Past) -> Steps:
 def live_value(live: Live, step: Step, data: Raw) -> object:
     """Decode a recorded value; one that no longer fits its annotation is a StepFailed that says so."""
     try:
-        return step.tool.codec.decode(data)
+        return step.declared.codec.decode(data)
     except EncodingError as error:
         failure = own_failure(FailureKind.PROGRAMMING, "value.mismatch", str(error), Executed.YES)
         raise step_failed(live, step, failure, 0) from None
+
+
+def _told(step: Step, past: Past, value: object) -> object:
+    """Return a step's value; what a model gets says that it is a stand-in."""
+    gap = past.adopt.gap if past.adopt is not None else ""
+    return StandIn(value, gap) if gap and step.for_model else value
 
 
 def drifted(live: Live, key: str, recorded: str, called: str) -> Steps:
@@ -200,25 +211,7 @@ def _carry_out(
         failure = last_failure(past)
         live.stop_with(Halt(to="dead", text=failure.message, stopped_by="fatal", step=step.key, failure=failure))
         yield Suspend("halt")
-    yield from _rung(live, step, past)
-    return False, None
-
-
-def _rung(live: Live, step: Step, past: Past) -> Steps:
-    """The ladder is over: the next escalation."""
-    rungs = step.tool.rungs or live.loop.rungs
-    taken = sum(1 for asked in past.questions if asked.ladder == past.ladder and asked.question.why == "ask")
-    rung = rungs[min(taken, len(rungs) - 1)]
-    failure = last_failure(past)
-    if isinstance(rung, Ask):
-        yield Write(step.key, question_of(live, step, past, "ask", text=rung.text, expires_s=rung.expires_s))
-        return
-    if isinstance(rung, DeadLetter):
-        text = f"{step.tool.name}: {failure.reason} {failure.message}".strip()
-        live.stop_with(Halt(to="dead", text=text, stopped_by="dead_letter", step=step.key, failure=failure))
-        yield Suspend("halt")
-    assert isinstance(rung, Abort)
-    raise step_failed(live, step, failure, past.attempts)
+    return (yield from escalate(live, step, past, ladder))
 
 
 def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:

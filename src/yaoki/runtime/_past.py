@@ -85,6 +85,8 @@ class Slots:
         for index, owner in enumerate(slots):
             if owner is None or owner.slot_free:
                 return index, None
+            if owner.undone:
+                continue
             if owner.stale:
                 return index, owner if owner.to_adopt else None
             if owner.slot_shared(driven=owner.step in driven) and not _side_by_side(owner.step, step):
@@ -122,16 +124,23 @@ class Past(Struct, eq=False):
     begun: int = 0
     attempts: int = 0
     rung: int = 0
+    position: int = -1
+    """The rung that was reached last, by its place among those declared; -1: the ladder goes on."""
     deadline_at: int = 0
     last: Settle | None = None
     settled_ms: int = 0
     executed_by: tuple[Executed, ...] = ()
     cleared: int = 0
+    inherited: int = 0
+    """Answers in `executed_by` that come before this step's own attempts."""
     value: Raw = ABSENT
     value_seq: int = -1
     """The driver's record that holds the value; none for an answer, which may be read after what it led to."""
     lost: Failure | None = None
     skipped: bool = False
+    stood_in: bool = False
+    """Its value is a substitute's: the action itself did not happen."""
+    undone: bool = False
     closed: bool = False
     adopt: Adopt | None = None
     hold: Hold | None = None
@@ -157,7 +166,7 @@ class Past(Struct, eq=False):
     @property
     def to_adopt(self) -> bool:
         """Whether an equal call of a later pass gets what is recorded here, instead of an attempt."""
-        if self.effect is Effect.READ_ONLY:  # a new pass reads the world anew
+        if self.effect is Effect.READ_ONLY or self.stood_in:  # a new pass reads the world anew, and tries again
             return False
         if self.settled or self.skipped or self.lost is not None:
             return True
@@ -166,7 +175,7 @@ class Past(Struct, eq=False):
     @property
     def orphaned(self) -> bool:
         """Whether this is an effect of an earlier pass that may have happened, and that no call has been given."""
-        if not self.stale or self.shared_by or self.effect is Effect.READ_ONLY:
+        if not self.stale or self.shared_by or self.effect is Effect.READ_ONLY or self.undone:
             return False
         return self.executed is not Executed.NO
 
@@ -233,7 +242,7 @@ class Past(Struct, eq=False):
     @property
     def slot_free(self) -> bool:
         """Whether the slot may be taken by another call: the ladder is over and the action did not happen."""
-        return self.closed and not self.settled and self.executed is Executed.NO
+        return self.closed and self.executed is Executed.NO and (self.stood_in or not self.settled)
 
     def note_begin(self, begin: Begin) -> None:
         """An attempt is about to be made; what was asked about the earlier ones is moot."""
@@ -241,6 +250,11 @@ class Past(Struct, eq=False):
         if begin.rung != self.rung or (begin.attempt == 1 and self.begun):
             self.attempts = 0
             self.same_error = 0
+        if begin.rung != self.rung:
+            self.semantic, self.outputs = 0, ()
+            self.position = max(self.position, begin.rung - 1)
+            if self.effect is Effect.READ_ONLY:  # what only read has done nothing that another tool could repeat
+                self.cleared = len(self.executed_by)
         self.redriven = False
         self.closed = False
         self.begin = begin
@@ -251,7 +265,8 @@ class Past(Struct, eq=False):
         self.deadline_at = begin.deadline_at
         self.action = begin.action
         self.args = begin.args or begin.action
-        self.key = begin.key
+        if not begin.rung:
+            self.key = begin.key
         self.slot = begin.slot
         self.effect = begin.effect
         self.call = begin.call
@@ -265,6 +280,8 @@ class Past(Struct, eq=False):
         self.settled_ms = settle.at
         decision = settle.decision
         self.closed = decision is not None and decision.do in _OVER
+        if decision is not None and decision.do == "rung":
+            self.position = decision.rung
         if settle.outcome == "ok" and not self.executed_by:
             self.executed_by = _ONCE
             self.value = settle.value
@@ -296,7 +313,7 @@ class Past(Struct, eq=False):
 
     def note_cleared(self, ordinal: int) -> None:
         """A check or a person says that nothing up to this attempt (counted over all) happened."""
-        self.cleared = max(self.cleared, ordinal)
+        self.cleared = max(self.cleared, ordinal + self.inherited)
 
     def note_answer(self, asked: Asked, answer: Answer) -> None:
         """A person or reconciler answered; an answer to an earlier ladder says only what happened."""
@@ -321,6 +338,7 @@ class Past(Struct, eq=False):
         before.note_moot()
         if before.executed is not Executed.NO and before.effect is not Effect.READ_ONLY:
             self.executed_by = (*self.executed_by, before.executed)
+            self.inherited += 1
 
     def note_redrive(self) -> None:
         """A new ladder starts with the same key; what is known about the action stays."""
@@ -331,6 +349,7 @@ class Past(Struct, eq=False):
         self.lost = None
         self.attempts = 0
         self.rung = 0
+        self.position = -1
         self.deadline_at = 0
         self.same_error = 0
         self.semantic = 0

@@ -7,6 +7,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from yaoki.runtime._acting import members_of
 from yaoki.runtime._tool import BoundTool, Tool
 from yaoki.runtime._toolbox import Toolbox
 
@@ -87,6 +88,9 @@ def reached_by(fn: Callable[..., Any]) -> list[Reached]:
         for value in named_by(one).values():
             for reached in tools_in(value):
                 found.setdefault(reached.tool.name, reached)
+    for reached in list(found.values()):
+        for member in members_of(reached.tool):
+            found.setdefault(member.tool.name, Reached(member.tool, member.owner))
     return list(found.values())
 
 

@@ -9,6 +9,7 @@ import msgspec
 from yaoki.records import ABSENT, Executed, State
 from yaoki.runtime._orphans import orphan_line
 from yaoki.runtime._receipt import Ask, Receipt
+from yaoki.runtime._undoing import undo_lines
 
 if TYPE_CHECKING:
     from yaoki.journal import RunRow
@@ -32,7 +33,7 @@ def receipt_of(
     for past, met in history.met:
         met.healed = past.settled
     receipt.failures = [met for _, met in history.met]
-    receipt.gaps = list(history.gaps)
+    receipt.gaps = [*history.gaps, *undo_lines(history.undos.values())]
     receipt.orphans = [orphan_line(past) for past in history.orphans()]
     receipt.asks = [_ask(asked) for asked in history.questions.values() if asked.open or asked.answer is not None]
     receipt.attempts = history.attempts

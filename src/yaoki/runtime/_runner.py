@@ -10,7 +10,7 @@ from yaoki.errors import DeclarationError, Passing, RunBusy
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._base import Base, loop_of, next_move
-from yaoki.runtime._drive import Returned, conclude, take_up
+from yaoki.runtime._drive import Returned, conclude, take_up, undo_all
 from yaoki.runtime._run import Run
 from yaoki.runtime._sync import POLL_S, SyncDriver
 from yaoki.runtime._work import LOOK_S, Board, Docket, Slots, served_loops
@@ -248,6 +248,8 @@ class Runner(Base):
             return Returned(unfinished=True)
         token = _context.enter(live.main)
         try:
+            if live.compensating:
+                driver.drive(undo_all(live), live.main)
             value = bound.loop.fn(Run(live, restart_at_checkpoint=self._restart), **bound.values)
         except Passing as signal:
             if not live.halted and not driver.held:
@@ -293,9 +295,13 @@ class Runner(Base):
         """
         return self._on_store.answer(run_id, ask, verdict, value, by=by)
 
-    def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
-        """Order a run to stop: nothing new begins, attempts in flight settle."""
-        return self._on_store.cancel(run_id, by=by)
+    def cancel(self, run_id: str, *, compensate: bool = False, by: str = "") -> Receipt[Any]:
+        """
+        Order a run to stop: nothing new begins, attempts in flight settle.
+
+        With `compensate`, whoever drives it then undoes what it did, newest first, before it is `cancelled`.
+        """
+        return self._on_store.cancel(run_id, compensate=compensate, by=by)
 
     def top_up(self, run_id: str, *, by: str = "", **add: float) -> Receipt[Any]:
         """

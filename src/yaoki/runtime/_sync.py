@@ -72,7 +72,7 @@ def poll_posts(live: Live) -> bool:
     posts = live.journal.posts(live.run, live.history.post_seq)
     for seq, key, record in posts:
         live.history.apply(seq, key, record)
-    if live.history.cancel is not None:
+    if live.history.cancel is not None and not live.compensating:
         live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
     if live.halt is None and live.journal.paused() is not None:
         live.stop_with(Halt(to="drain", text="the store is paused"))

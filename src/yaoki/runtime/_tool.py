@@ -15,8 +15,10 @@ from yaoki.errors import DeclarationError, EncodingError
 from yaoki.policy import Retry, Rung, ladder_of
 from yaoki.records import Begin, Effect
 from yaoki.runtime import _context
+from yaoki.runtime._acting import refuse_rungs
 from yaoki.runtime._alone import call_alone, recover_sync
 from yaoki.runtime._signature import Parameters, hints_of
+from yaoki.runtime._undo_tool import undo_tool
 
 __all__ = ["BoundTool", "Feedback", "ForModel", "Happened", "NotHappened", "Tool", "tool"]
 
@@ -73,6 +75,8 @@ _driving = _context.driving
 Check: TypeAlias = Callable[..., Any]
 EffectLike: TypeAlias = Effect | Callable[..., Effect]
 ScopeLike: TypeAlias = str | Callable[..., str]
+Undoing: TypeAlias = "Callable[..., Any]"
+"""Takes the tool's result, then its arguments; a plain function, or a tool with a policy of its own."""
 
 
 _BEGIN_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Begin) if type(field.default) is int}
@@ -106,6 +110,7 @@ class Tool(Generic[P, R]):
         orphan: Literal["ask", "allow"] = "ask",
         escalate: Sequence[Rung] | Rung | None = None,
         agent: ForModel | None = None,
+        undo: Undoing | None = None,
         name: str | None = None,
         skip: int | None = None,
     ) -> None:
@@ -143,6 +148,8 @@ class Tool(Generic[P, R]):
         self.check = _check_tool(self, check) if check is not None else None
         self._refuse_contradictions()
         self._codec = self._resolve_codec(final=False)
+        self.undo = undo_tool(self, undo) if undo is not None else None
+        refuse_rungs(self, self.rungs or ())
         functools.update_wrapper(self, fn)
         self.__signature__ = self.params.signature
 
@@ -176,6 +183,11 @@ class Tool(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<tool {self.name}>"
+
+    @property
+    def codec_if_known(self) -> Codec | None:
+        """The return annotation's codec, or None while a forward reference does not resolve yet."""
+        return self._codec
 
     @property
     def codec(self) -> Codec:
@@ -305,6 +317,7 @@ def tool(
     orphan: Literal["ask", "allow"] = "ask",
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
+    undo: Undoing | None = None,
     name: str | None = None,
 ) -> _DecorateChecked[T]: ...
 @overload
@@ -319,6 +332,7 @@ def tool(
     orphan: Literal["ask", "allow"] = "ask",
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
+    undo: Undoing | None = None,
     name: str | None = None,
 ) -> _Decorate: ...
 def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
@@ -340,6 +354,9 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
             pass made asks a person first (`"ask"`), or goes on (`"allow"`).
         escalate: Rungs for when the ladder ends; by default the loop's, else `StepFailed`.
         agent: How its output is judged for a model.
+        undo: Undoes one completed call when the run compensates: takes the result, then the tool's parameters but
+            injected ones. A plain function is tried once, or, if it takes `idempotency_key`, is KEYED; a tool has its
+            own policy.
         name: Its name in the journal; by default the function's.
 
     Raises:

@@ -96,11 +96,15 @@ class Verbs:
         self._journal.post(row.id, record, guard=guard)
         return self.get(run_id)
 
-    def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
-        """Order a run to stop: nothing new begins, attempts in flight settle. A final run stays as it is."""
+    def cancel(self, run_id: str, *, compensate: bool = False, by: str = "") -> Receipt[Any]:
+        """
+        Order a run to stop: nothing new begins, attempts in flight settle. A final run stays as it is.
+
+        With `compensate`, whoever drives it then undoes what it did, before it is `cancelled`.
+        """
         row = self.row(run_id)
         if not row.state.final:
-            self._journal.post(row.id, Cancel(at=self._clock.now_ms(), by=by))
+            self._journal.post(row.id, Cancel(at=self._clock.now_ms(), by=by, compensate=compensate))
         return self.get(run_id)
 
     def top_up(self, run_id: str, add: dict[str, float], *, by: str = "") -> Receipt[Any]:
@@ -168,6 +172,9 @@ class Verbs:
             raise AnswerRefused(msg)
         history = History.of(self._journal.load(row.id))
         step = history.ended.step if history.ended is not None and source == "step" else ""
+        if source != "start" and history.undone_at_its_end:
+            msg = f"run {run_id}: what it did was undone, so it cannot go on from there: redrive it --from start"
+            raise AnswerRefused(msg)
         pass_ = history.pass_ if source == "step" else history.pass_ + 1
         record = Redrive(at=self._clock.now_ms(), source=source, step=step, pass_=pass_, posts=history.post_seq, by=by)  # type: ignore[arg-type]
         seen = history.seq
