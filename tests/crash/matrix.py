@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.crash.shapes import BY_COUNT, bound
+from tests.crash.shapes import BY_COUNT, UNDONE, bound
 from tests.crash.world import STAGE, Points, SimulatedCrash, World
 from yaoki import AsyncRunner, Receipt, Runner
 from yaoki.journal import Journal
@@ -207,6 +207,10 @@ def _ending(store: Store, receipt: Receipt, world: World, crashes: int, where: l
 
 def effects(case: Case, world: World) -> Counter:
     done = world.done()
+    if case.shape == "saga":
+        return Counter(tool for tool, _ in done if tool not in UNDONE) - Counter(
+            UNDONE[tool] for tool, _ in done if tool in UNDONE
+        )
     if case.shape not in BY_COUNT:
         return done
     return Counter(tool for tool, _ in done)

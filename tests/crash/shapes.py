@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.crash.tools import ASYNC, SYNC
-from yaoki import AsyncRun, Budget, Run, Toolbox, ToolCall, loop
+from yaoki import AsyncRun, Budget, Run, StepFailed, Toolbox, ToolCall, loop
 from yaoki.runtime import Bound
 
-__all__ = ["BY_COUNT", "SHAPES", "TURNING", "bound"]
+__all__ = ["BY_COUNT", "SHAPES", "TURNING", "UNDONE", "bound"]
 
 CALLS = Budget(calls=400, retries=300)
 TURNS = Budget(calls=400, retries=300, turns=10)
@@ -216,6 +216,47 @@ async def recorded_async(run: AsyncRun) -> bool:
     return first == f"charged {name}" and second.startswith(f"noted {name}")
 
 
+@loop(budget=CALLS, crashes_max=200, name="rungs")
+def rungs(run: Run) -> list[str]:
+    t = SYNC
+    return [t.shop_a("x"), t.ask_a("x"), t.shop_a("x"), t.ask_a("never seen"), t.shop_b("x")]
+
+
+@loop(budget=CALLS, crashes_max=200, name="rungs")
+async def rungs_async(run: AsyncRun) -> list[str]:
+    t = ASYNC
+    first = [await t.shop_a("x"), await t.ask_a("x"), await t.shop_a("x"), await t.ask_a("never seen")]
+    return [*first, await t.shop_b("x")]
+
+
+@loop(budget=TURNS, crashes_max=200, name="saga")
+def saga(run: Run) -> list[str]:
+    start = SYNC.book("prelude")
+    for chat in run.turns(Chat()):
+        what = f"t{len(chat.lines)}"
+        chat.lines.append(SYNC.book(what) + SYNC.write(what))
+        if len(chat.lines) == 2:
+            try:
+                SYNC.pay("all of it")
+            except StepFailed:
+                return [start, *chat.lines, SYNC.book("t1")]
+    return []
+
+
+@loop(budget=TURNS, crashes_max=200, name="saga")
+async def saga_async(run: AsyncRun) -> list[str]:
+    start = await ASYNC.book("prelude")
+    async for chat in run.turns(Chat()):
+        what = f"t{len(chat.lines)}"
+        chat.lines.append(await ASYNC.book(what) + await ASYNC.write(what))
+        if len(chat.lines) == 2:
+            try:
+                await ASYNC.pay("all of it")
+            except StepFailed:
+                return [start, *chat.lines, await ASYNC.book("t1")]
+    return []
+
+
 SHAPES = {
     "straight": (straight, straight_async),
     "turns": (turns, turns_async),
@@ -228,10 +269,15 @@ SHAPES = {
     "sleeps": (sleeps, sleeps_async),
     "timeouts": (timeouts, timeouts_async),
     "recorded": (recorded, recorded_async),
+    "rungs": (rungs, rungs_async),
+    "saga": (saga, saga_async),
 }
 
-TURNING = ("turns", "capped")
+TURNING = ("turns", "capped", "saga")
 """Those with turns, which can be restarted at a checkpoint."""
+
+UNDONE = {"unbook": "book", "erase": "write"}
+"""Tools that undo others'. A new pass does again what an earlier one has undone: what is left is compared."""
 
 BY_COUNT = ("recorded",)
 """Those whose arguments differ from run to run: their effects are compared by tool and number, not by key."""

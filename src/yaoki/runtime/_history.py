@@ -53,6 +53,7 @@ STAND_INS = frozenset({"cached", "degrade"})
 """Sources of a value that no attempt made."""
 _MET_MAX = 1_000
 _CHECK_MARK = "!check."
+_UNDO_MARK = "!undo."
 
 
 def segment_of(key: str) -> int:
@@ -175,12 +176,12 @@ class History:
 
     @property
     def undone_at_its_end(self) -> bool:
-        """Whether what the run did was undone by the step it ended at, or by a cancel: no code went on after that."""
+        """Whether the run ended in undoing what it had done: no code went on after that, knowing it."""
         end = self.ended
-        if end is None:
-            return False
         undone = [undo for undo in self.undos.values() if undo.outcome == "done"]
-        return any(undo.cause in ("", end.step) for undo in undone)
+        if end is None or not undone:
+            return False
+        return _UNDO_MARK in self.last_step or any(undo.cause in ("", end.step) for undo in undone)
 
     def open_question(self, past: Past) -> Asked | None:
         """Return the step's question that nobody has answered."""

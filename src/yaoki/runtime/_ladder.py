@@ -111,6 +111,8 @@ def _recorded(live: Live, step: Step, past: Past) -> Steps:
     step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
     if past.begin is not None and past.begin.rung:
         act_on(live, step, past.begin.rung, past.begin.tool)
+    if step.tool.undo is not None:
+        live.given[step.key] = step
     while past.cut_by_timeout:
         # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
         yield Suspend("replay")

@@ -30,12 +30,13 @@ def undo_tool(owner: Tool[Any, Any], undo: Callable[..., Any]) -> Tool[Any, Any]
     if owner.effect is Effect.READ_ONLY:
         msg = f"tool {owner.name} is READ_ONLY: there is nothing to undo. Leave undo= out, or declare its effect."
         raise DeclarationError(msg)
-    if isinstance(undo, BoundTool):
+    given: Any = undo
+    if isinstance(given, BoundTool):
         msg = f"tool {owner.name}: undo= is a bound method; give the method as the class defines it"
         raise DeclarationError(msg)
-    if isinstance(undo, Tool):
-        given: Any = undo
-        made: Tool[Any, Any] = given
+    made: Tool[Any, Any]
+    if isinstance(given, Tool):
+        made = given  # pyright: ignore[reportUnknownVariableType] - held against its owner below
     else:
         keyed = "idempotency_key" in inspect.signature(undo).parameters
         made = Tool(undo, effect=Effect.KEYED if keyed else Effect.AT_MOST_ONCE, escalate=(), name=f"{owner.name}.undo")

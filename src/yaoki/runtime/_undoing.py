@@ -176,7 +176,8 @@ def _tool_named(live: Live, done: Done) -> Tool[Any, Any] | None:
     seen = live.given.get(done.step)
     if seen is not None:
         return seen.tool
-    return next((tool for tool in live.loop.tools() if tool.name == done.tool), None)
+    known = [*live.loop.tools(), *(step.tool for step in live.given.values())]
+    return next((tool for tool in known if tool.name == done.tool), None)
 
 
 def _step_of(live: Live, done: Done, tool: Tool[Any, Any]) -> Step | str:
