@@ -54,7 +54,7 @@ def _kinds(on: Iterable[str]) -> frozenset[FailureKind]:
     except ValueError as wrong:
         raise DeclarationError(f"fallback: on= holds {wrong}; write members of FailureKind.") from None
     if not found:
-        raise DeclarationError("fallback: on= is empty, so that nothing ever moves on. Leave it out for the default.")
+        raise DeclarationError("fallback: on= is empty, so it never moves on. Leave it out for the default.")
     return found
 
 

@@ -88,8 +88,9 @@ def order(runner, case: Case, source: str) -> None:
     """Order a new pass; one that was ended while it undid what it had done goes on from nowhere but its start."""
     try:
         runner.redrive(RUN, source)
-    except AnswerRefused as refused:
-        assert case.shape == "saga", refused
+    except AnswerRefused:
+        if case.shape != "saga":
+            raise
         runner.redrive(RUN, "start")
 
 

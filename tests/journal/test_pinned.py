@@ -15,12 +15,12 @@ KINDS = {
         "Begin",
         (
             "at attempt rung slot key action args tool call call_id effect undeclared scope attempts_max "
-            "deadline_at base_ms cap_ms check_after_ms timeout_ms reserved pgid"
+            "deadline_at base_ms cap_ms check_after_ms timeout_ms reserved pgid given"
         ),
     ),
     3: ("Settle", "at attempt rung outcome value value_lost executed failure decision output cause timeout used"),
     4: ("Hold", "at since until reason action args call deadline_at joins"),
-    5: ("Adopt", "at source value failure slot key action args call"),
+    5: ("Adopt", "at source value failure slot key action args call gap"),
     6: ("Checkpoint", "at turn form state base prefix spent ledger orphans"),
     7: (
         "Question",
@@ -29,7 +29,7 @@ KINDS = {
     8: ("Answer", "at question verdict value by"),
     9: ("TopUp", "at add by"),
     10: ("Signal", "at name value by"),
-    11: ("Undo", "at outcome slot action failure"),
+    11: ("Undo", "at outcome slot action call cause failure"),
     12: ("Value", "at value"),
     13: ("Gap", "at text"),
     14: ("Fired", "at"),
@@ -67,7 +67,7 @@ def test_what_records_contain_is_written_with_these_field_names():
     written = {cls.__name__: " ".join(field.encode_name for field in msgspec.structs.fields(cls)) for cls in parts}
     assert written == {
         "Failure": "kind reason message executed scope retry_after_s evidence fingerprint hint",
-        "Decision": "do why next_at wait_ms",
+        "Decision": "do why next_at wait_ms rung",
         "Spent": "turns retries retry_wait_s calls tokens cost_usd wall_s",
     }
 

@@ -26,7 +26,7 @@ __all__ = [
     "members_of",
     "refuse_rungs",
     "rungs_of",
-    "scope_name",
+    "would_fail_too",
 ]
 
 _NO_RUNGS = (Abort(),)
@@ -106,22 +106,27 @@ def act_on(live: Live, step: Step, rung: int, name: str = "") -> bool:
     return True
 
 
-def scope_name(tool: Tool[Any, Any], values: dict[str, object]) -> str:
-    """Return the scope of a call: as declared, else the tool's name."""
-    return tool.scope_of(values) or tool.name
+def would_fail_too(step: Step, failure: Failure, rung: Fallback) -> str:
+    """
+    Return the scope of a fallback that a failure reaches, or nothing.
+
+    Only scopes that are declared are compared: who wrote a fallback and no scope means it to be tried.
+    """
+    failed = step.tool.scope_of(step.values)
+    if not failed:
+        return ""
+    member = member_of(step.declared, rung)
+    values = step.values if step.own is None else step.own[2]
+    other = member.tool.scope_of({**values, **member.changes})
+    return other if other and fails_too(failed, failure.scope, other) else ""
 
 
 def has_other_scope(live: Live, step: Step, failure: Failure, after: int) -> bool:
     """Whether a rung behind a position calls where this failure does not reach."""
-    failed = scope_name(step.tool, step.values)
-    rungs = rungs_of(live, step)
-    values = step.values if step.own is None else step.own[2]
-    for rung in rungs[after + 1 :]:
-        if isinstance(rung, Fallback) and failure.kind in rung.on:
-            member = member_of(step.declared, rung)
-            if not fails_too(failed, failure.scope, scope_name(member.tool, {**values, **member.changes})):
-                return True
-    return False
+    return any(
+        isinstance(rung, Fallback) and failure.kind in rung.on and not would_fail_too(step, failure, rung)
+        for rung in rungs_of(live, step)[after + 1 :]
+    )
 
 
 def has_rung(live: Live, step: Step, after: int) -> bool:

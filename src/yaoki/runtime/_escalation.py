@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.errors import StepFailed
-from yaoki.policy import Ask, Cached, Compensate, DeadLetter, Degrade, Fallback, Retry, fails_too, next_rung
+from yaoki.policy import Ask, Cached, Compensate, DeadLetter, Degrade, Fallback, Retry, next_rung
 from yaoki.records import Effect, sub_key
-from yaoki.runtime._acting import act_on, member_of, rungs_of, scope_name
+from yaoki.runtime._acting import act_on, member_of, rungs_of, would_fail_too
 from yaoki.runtime._attempt import adopted, attempt, moved_on
 from yaoki.runtime._doubt import question_of
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Write
@@ -91,13 +91,10 @@ def _dead_letter(live: Live, step: Step, failure: Failure, left: str) -> Steps:
 
 def _passed_over(step: Step, rung: Fallback, failure: Failure) -> str:
     """Return why a fallback is not tried, or nothing."""
-    member = member_of(step.declared, rung)
-    name = member.tool.name
+    name = member_of(step.declared, rung).tool.name
     if failure.kind not in rung.on:
         return f"no fallback to {name} after {failure.kind.value} failures"
-    values = step.values if step.own is None else step.own[2]
-    other = scope_name(member.tool, {**values, **member.changes})
-    if fails_too(scope_name(step.tool, step.values), failure.scope, other):
+    if other := would_fail_too(step, failure, rung):
         return f"no fallback to {name}: {other} is what failed ({failure.scope.value})"
     return ""
 

@@ -43,6 +43,7 @@ from yaoki.runtime._mailbox import TAKEN, Mailbox
 from yaoki.runtime._past import Asked, Past, Slots
 from yaoki.runtime._receipt import Met
 from yaoki.runtime._saved import Saved
+from yaoki.runtime._undone import Undone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,7 +54,6 @@ STAND_INS = frozenset({"cached", "degrade"})
 """Sources of a value that no attempt made."""
 _MET_MAX = 1_000
 _CHECK_MARK = "!check."
-_UNDO_MARK = "!undo."
 
 
 def segment_of(key: str) -> int:
@@ -82,8 +82,7 @@ class History:
         self.cancel: Cancel | None = None
         self.spent = Spent()
         self.gaps: list[str] = []
-        self.undos: dict[str, Undo] = {}
-        self.undo_tries: dict[str, int] = {}
+        self.undone = Undone()
         self.met: list[tuple[Past, Met]] = []
         self.attempts = 0
         self.first_attempt_failures = 0
@@ -173,15 +172,6 @@ class History:
     def step_ever(self, key: str) -> Past | None:
         """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
         return self.steps.get(key) or self.kept.get(key)
-
-    @property
-    def undone_at_its_end(self) -> bool:
-        """Whether the run ended in undoing what it had done: no code went on after that, knowing it."""
-        end = self.ended
-        undone = [undo for undo in self.undos.values() if undo.outcome == "done"]
-        if end is None or not undone:
-            return False
-        return _UNDO_MARK in self.last_step or any(undo.cause in ("", end.step) for undo in undone)
 
     def open_question(self, past: Past) -> Asked | None:
         """Return the step's question that nobody has answered."""
@@ -414,11 +404,7 @@ class History:
 
     def _undo(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Undo)
-        self.undos[key] = record
-        self.undo_tries[key] = self.undo_tries.get(key, 0) + 1
-        owner = self.slots.owner(record.action, record.slot) if record.action else None
-        if owner is not None and record.outcome == "done":
-            owner.undone = True
+        self.undone.note(key, record, self.slots)
 
     def _point(self, seq: int, key: str, record: Record) -> None:
         self.points[key] = (seq, record)
@@ -469,7 +455,7 @@ class History:
         self.cancel = None
         self._redriven_after = record.posts
         self.progress_deaths = self.deaths
-        self.undos = {key: undo for key, undo in self.undos.items() if undo.outcome == "done"}
+        self.undone.note_redrive()
         if record.source == "step":
             for past in self.steps.values():
                 if past.begun and not past.settled and "!" not in past.step:

@@ -33,7 +33,7 @@ def receipt_of(
     for past, met in history.met:
         met.healed = past.settled
     receipt.failures = [met for _, met in history.met]
-    receipt.gaps = [*history.gaps, *undo_lines(history.undos.values())]
+    receipt.gaps = [*history.gaps, *undo_lines(history.undone.by_step.values())]
     receipt.orphans = [orphan_line(past) for past in history.orphans()]
     receipt.asks = [_ask(asked) for asked in history.questions.values() if asked.open or asked.answer is not None]
     receipt.attempts = history.attempts

@@ -18,7 +18,7 @@ from yaoki.codec import codec_for
 from yaoki.errors import EncodingError, StepFailed
 from yaoki.records import ABSENT, Adopt, Answer, Begin, Effect, Executed, FailureKind, Question, Settle, Undo, sub_key
 from yaoki.runtime._doubt import doubt_left, until_answered
-from yaoki.runtime._effects import Barrier, Steps, Write
+from yaoki.runtime._effects import Barrier, Steps, Suspend, Wait, Write
 from yaoki.runtime._failures import own_failure, unknown_outcome
 from yaoki.runtime._signature import hints_of
 from yaoki.runtime._step import Step, fingerprint, undo_key
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["Done", "compensation", "done_by", "still_to_undo", "undo_lines"]
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
+_GOES_ON = frozenset({"retry", "repair", "check"})
 _LISTED = 20
+_LOOK_MS = 50
+"""How often it is looked whether the attempts of other branches have ended."""
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -87,24 +90,31 @@ def _completes(record: Record) -> TypeGuard[Settle | Adopt]:
 
 def compensation(live: Live, cause: str, climb: Callable[[Live, Step], Steps]) -> Steps:
     """
-    Undo what the run has done.
+    Undo what the run has done, also what parallel branches complete meanwhile.
 
-    Effects in doubt are asked about first. What parallel branches complete meanwhile is not undone.
+    Attempts in flight are waited for, and effects in doubt are asked about, first.
 
     Args:
         live: The run.
         cause: The step whose ladder led here; empty for a cancel.
         climb: The ladder of a step.
     """
-    yield from _doubts_answered(live, cause)
-    for done in done_by(live.journal.load(live.run)):
-        if done.step not in live.history.undos:
+    while True:
+        while any(past.open for past in live.history.steps.values()):
+            yield Wait(live.now_ms() + _LOOK_MS, "undo")
+            if live.halt is not None and live.halt.to in ("drain", "code"):
+                yield Suspend("halt")
+        yield from _doubts_answered(live, cause)
+        left = [done for done in done_by(live.journal.load(live.run)) if done.step not in live.history.undone.by_step]
+        if not left:
+            return
+        for done in left:
             yield from _undo(live, done, cause, climb)
 
 
 def still_to_undo(live: Live) -> str:
     """Return what is left to be undone by hand, for people; empty if nothing is."""
-    failed = [undo for undo in live.history.undos.values() if undo.outcome == "failed"]
+    failed = [undo for undo in live.history.undone.by_step.values() if undo.outcome == "failed"]
     if not failed:
         return ""
     listed = ", ".join(_line(undo) for undo in failed[:_LISTED])
@@ -128,6 +138,8 @@ def _doubts_answered(live: Live, cause: str) -> Steps:
         if past.step == cause or not _in_doubt(past):
             continue
         asked = live.history.open_question(past)
+        if asked is None and past.step in live.driven:  # its own ladder goes on, and asks
+            continue
         if asked is None and not any(one.ordinal == past.begun and one.answer is not None for one in past.questions):
             number = f"q{len(live.history.questions) + 1}"
             note = "What the run has done is being undone; this may be part of it."
@@ -138,9 +150,11 @@ def _doubts_answered(live: Live, cause: str) -> Steps:
 
 
 def _in_doubt(past: Past) -> bool:
-    if past.settled or past.skipped or past.open or past.effect in _FREE or past.slot < 0:
+    """Whether an action is in doubt, and its own ladder does nothing more about that."""
+    if past.settled or past.skipped or past.open or past.effect in _FREE or past.slot < 0 or "!" in past.step:
         return False
-    return past.executed is not Executed.NO
+    decision = past.last.decision if past.last is not None else None
+    return past.executed is not Executed.NO and (decision is None or decision.do not in _GOES_ON)
 
 
 def _undo(live: Live, done: Done, cause: str, climb: Callable[[Live, Step], Steps]) -> Steps:
@@ -193,7 +207,7 @@ def _step_of(live: Live, done: Done, tool: Tool[Any, Any]) -> Step | str:
     if isinstance(values, str):
         return values
     seen = live.given.get(done.step)
-    step = Step(undo, live.main, sub_key(done.step, "undo", live.history.undo_tries.get(done.step, 0)))
+    step = Step(undo, live.main, sub_key(done.step, "undo", live.history.undone.tries(done.step)))
     if tool.is_method:
         owner = seen.given[0] if seen is not None and seen.given else live.loop.owner_of(tool)
         if owner is None:

@@ -172,7 +172,7 @@ class Verbs:
             raise AnswerRefused(msg)
         history = History.of(self._journal.load(row.id))
         step = history.ended.step if history.ended is not None and source == "step" else ""
-        if source != "start" and history.undone_at_its_end:
+        if source != "start" and history.undone.at_the_end(history.ended, history.last_step):
             msg = f"run {run_id}: what it did was undone, so it cannot go on from there: redrive it --from start"
             raise AnswerRefused(msg)
         pass_ = history.pass_ if source == "step" else history.pass_ + 1
