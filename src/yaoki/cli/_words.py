@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from yaoki.cli._exits import CommandError
 from yaoki.cli._input import json_value
-from yaoki.cli._views_ask import example_of
 from yaoki.codec import fits
 from yaoki.errors import AnswerRefused
+from yaoki.runtime._moves import example_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -112,6 +112,8 @@ def _ask(asked: Asked) -> Ask:
         asked_at=question.at,
         expires_at=question.expires_at,
         note=question.note,
+        has_default=question.default is not ABSENT,
+        default=None if question.default is ABSENT else msgspec.json.decode(question.default),
     )
     if answer is not None:
         ask.verdict = answer.verdict
