@@ -149,7 +149,7 @@ def test_an_approval_says_what_each_answer_does():
     lines = shown(doubt(asks=[ask]))
     assert "May this be done?   pay(900)" in lines
     assert "yaoki answer ticket-17 q2 approve" in lines
-    assert "yaoki answer ticket-17 q2 refuse 'because …'   it is not done; the model is told, and why" in lines
+    assert "yaoki answer ticket-17 q2 refuse 'because …'  it is not done; the model is told, and why" in lines
 
 
 def test_a_question_with_a_default_says_what_stands_when_nobody_answers():

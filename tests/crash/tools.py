@@ -62,7 +62,7 @@ def good(text: str) -> bool:
     return text.endswith("good")
 
 
-def _sync() -> SimpleNamespace:
+def _sync() -> SimpleNamespace:  # noqa: C901 - a list of tools
     @tool(effect=Effect.READ_ONLY, retry=QUICK)
     def look(what: str) -> str:
         return looked(what)
@@ -91,6 +91,14 @@ def _sync() -> SimpleNamespace:
     def shaky_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
         return shaky_charged(what, idempotency_key)
 
+    @tool(effect=Effect.KEYED, retry=QUICK, approve=lambda what: what != "small")
+    def allowed_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return charged(what, idempotency_key)
+
+    @tool(retry=QUICK, approve=True)
+    def forbidden_note(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return noted(what, idempotency_key)
+
     @tool(effect=Effect.READ_ONLY, retry=QUICK, agent=ForModel(validate=good, repairs_max=2))
     def draft(what: str, *, feedback: Feedback | None = INJECTED) -> str:
         return drafted(what, feedback)
@@ -98,7 +106,7 @@ def _sync() -> SimpleNamespace:
     return SimpleNamespace(**locals())
 
 
-def _async() -> SimpleNamespace:
+def _async() -> SimpleNamespace:  # noqa: C901 - a list of tools
     async def mail_was_found(what: str) -> Happened[str] | NotHappened:
         await asyncio.sleep(0)
         return mail_found(what)
@@ -139,6 +147,14 @@ def _async() -> SimpleNamespace:
     @tool(effect=Effect.KEYED, retry=QUICK)
     async def shaky_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
         return shaky_charged(what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=QUICK, approve=lambda what: what != "small")
+    async def allowed_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return charged(what, idempotency_key)
+
+    @tool(retry=QUICK, approve=True)
+    async def forbidden_note(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return noted(what, idempotency_key)
 
     @tool(effect=Effect.READ_ONLY, retry=QUICK, agent=ForModel(validate=good, repairs_max=2))
     async def draft(what: str, *, feedback: Feedback | None = INJECTED) -> str:

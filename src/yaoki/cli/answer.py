@@ -22,7 +22,7 @@ def answer(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort",
+            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort|approve|refuse [TEXT]",
             help="Values are JSON; text may go without quotes where text is asked for.",
             show_default=False,
         ),

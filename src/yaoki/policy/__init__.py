@@ -11,9 +11,10 @@ from yaoki.policy._budget import Budget
 from yaoki.policy._decide import Ladder, decide, end_of_ladder
 from yaoki.policy._gate import allows_repeat, in_doubt, keyed_conflict
 from yaoki.policy._retry import Retry
-from yaoki.policy._rungs import Abort, Ask, DeadLetter, Rung, ladder_of
+from yaoki.policy._rungs import ASK_EXPIRES_S, Abort, Ask, DeadLetter, Rung, ladder_of
 
 __all__ = [
+    "ASK_EXPIRES_S",
     "Abort",
     "Admission",
     "Ask",

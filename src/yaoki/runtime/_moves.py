@@ -58,7 +58,10 @@ def answers(run_id: str, ask: Ask) -> list[Move]:
         rows = [choice(f"answer {option}", json.dumps(option, ensure_ascii=False)) for option in ask.options]
     else:
         rows = [choice(f"your answer{kind}", example_of(ask))]
-    return [*rows, *([choice("go on without an answer", "skip")] if ask.call else []), abort]
+    if ask.call:
+        return [*rows, choice("go on without an answer", "skip"), abort]
+    default = [choice(f"{json.dumps(ask.default, ensure_ascii=False)} stands", "skip")] if ask.has_default else []
+    return [*rows, *default, abort]
 
 
 def recordable(run_id: str, ask: Ask) -> list[Move]:

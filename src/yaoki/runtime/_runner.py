@@ -289,7 +289,10 @@ class Runner(Base):
         self, run_id: str, ask: str | None, verdict: str, value: object = ABSENT, *, by: str = ""
     ) -> Receipt[Any]:
         """
-        Answer a question: happened (with the value), not-happened, skip, abort. On disk when this returns.
+        Answer a question; on disk when this returns.
+
+        A doubt: `happened` with the value, `not-happened`, `skip`, `abort`. An approval: `approve`, `refuse` with a
+        text that says why. What a loop or a rung asked: `value` with it, `skip`, `abort`.
 
         Raises:
             AnswerRefused: No such question, several without `ask`, answered or expired, or of another type.
