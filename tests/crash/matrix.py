@@ -164,6 +164,13 @@ def answer_truthfully(url: str, run_id: str, receipt: Receipt, world: World) -> 
             if ask.why == "orphan":  # a later branch asks for what is missed so far: each call is wanted in itself
                 runner.answer(run_id, ask.id, "not-happened")
                 continue
+            if ask.why == "ask":
+                if not ask.has_default:
+                    runner.answer(run_id, ask.id, "value", "Rome")
+                continue
+            if ask.why == "approve":
+                runner.answer(run_id, ask.id, "refuse" if ask.call.startswith("forbidden") else "approve")
+                continue
             assert ask.why == "doubt", ask
             tool = re.split(r"\W", ask.call, maxsplit=1)[0]
             key = ask.call.split('"')[1] if tool == "mail" else keys[ask.step]
@@ -216,6 +223,13 @@ def effects(case: Case, world: World) -> Counter:
     return Counter(tool for tool, _ in done)
 
 
+def people(ending: Ending) -> list[tuple[str, str, str]]:
+    """Return what was asked by the loop and for approval: nobody is asked twice, whatever dies."""
+    return [
+        (ask.why, ask.call or ask.text, ask.verdict) for ask in ending.receipt.asks if ask.why in ("ask", "approve")
+    ]
+
+
 def check_ending(case: Case, ending: Ending, undisturbed: Ending) -> None:
     """Hold the same value, the same effects by key, none twice; spent what was begun, never more than the budget."""
     receipt, world, where = ending.receipt, ending.world, ending.where
@@ -233,3 +247,4 @@ def check_ending(case: Case, ending: Ending, undisturbed: Ending) -> None:
     assert receipt.spent.calls <= receipt.budget["calls"], where
     assert receipt.spent.retries <= receipt.budget["retries"], where
     assert not [ask for ask in receipt.asks if not ask.verdict], where
+    assert people(ending) == people(undisturbed), where

@@ -257,6 +257,24 @@ async def saga_async(run: AsyncRun) -> list[str]:
     return []
 
 
+@loop(budget=CALLS, crashes_max=200, name="asking")
+def asking(run: Run) -> list[str]:
+    start = SYNC.note("a")
+    city = run.ask("Which city?", options=["Rome", "Oslo"])
+    small, large = SYNC.allowed_charge("small"), SYNC.allowed_charge(city)
+    refused = [run.try_call(SYNC.forbidden_note, "b").failure.reason for _ in range(2)]
+    return [start, city, small, large, *refused, run.ask("And then?", default="nothing", expires_s=1e-3)]
+
+
+@loop(budget=CALLS, crashes_max=200, name="asking")
+async def asking_async(run: AsyncRun) -> list[str]:
+    start = await ASYNC.note("a")
+    city = await run.ask("Which city?", options=["Rome", "Oslo"])
+    small, large = await ASYNC.allowed_charge("small"), await ASYNC.allowed_charge(city)
+    refused = [(await run.try_call(ASYNC.forbidden_note, "b")).failure.reason for _ in range(2)]
+    return [start, city, small, large, *refused, await run.ask("And then?", default="nothing", expires_s=1e-3)]
+
+
 SHAPES = {
     "straight": (straight, straight_async),
     "turns": (turns, turns_async),
@@ -271,6 +289,7 @@ SHAPES = {
     "recorded": (recorded, recorded_async),
     "rungs": (rungs, rungs_async),
     "saga": (saga, saga_async),
+    "asking": (asking, asking_async),
 }
 
 TURNING = ("turns", "capped", "saga")

@@ -133,6 +133,14 @@ def _sync() -> SimpleNamespace:  # noqa: C901 - a list
     def shaky_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
         return shaky_charged(what, idempotency_key)
 
+    @tool(effect=Effect.KEYED, retry=QUICK, approve=lambda what: what != "small")
+    def allowed_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return charged(what, idempotency_key)
+
+    @tool(retry=QUICK, approve=True)
+    def forbidden_note(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return noted(what, idempotency_key)
+
     @tool(effect=Effect.READ_ONLY, retry=QUICK, agent=ForModel(validate=good, repairs_max=2))
     def draft(what: str, *, feedback: Feedback | None = INJECTED) -> str:
         return drafted(what, feedback)
@@ -217,6 +225,14 @@ def _async() -> SimpleNamespace:  # noqa: C901 - a list
     @tool(effect=Effect.KEYED, retry=QUICK)
     async def shaky_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
         return shaky_charged(what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=QUICK, approve=lambda what: what != "small")
+    async def allowed_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return charged(what, idempotency_key)
+
+    @tool(retry=QUICK, approve=True)
+    async def forbidden_note(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return noted(what, idempotency_key)
 
     @tool(effect=Effect.READ_ONLY, retry=QUICK, agent=ForModel(validate=good, repairs_max=2))
     async def draft(what: str, *, feedback: Feedback | None = INJECTED) -> str:

@@ -9,7 +9,7 @@ from yaoki.records import State
 
 if TYPE_CHECKING:
     from yaoki.cli._views_text import Now
-    from yaoki.journal import Brake
+    from yaoki.journal import Brake, Target
     from yaoki.runtime._receipt import Receipt
 
 __all__ = ["GROUPS", "Group", "Picture", "group_of", "status_names"]
@@ -60,6 +60,8 @@ class Picture:
     """The open question of each run whose row names none."""
     pending_since: int = 0
     """Since when the oldest pending run is; 0: none is."""
+    targets: list[Target] = field(default_factory=list["Target"])
+    """Who is told of runs that need somebody."""
     first_asleep: Receipt[Any] | None = None
     """The sleeping run that wakes next."""
 

@@ -29,6 +29,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the run's id is among that: it was made up, or somebody watches."""
     debug: bool = False
     hung_after_s: float = HUNG_AFTER_S
+    notify: list[str] = []
+    """Who is told of a run that needs somebody."""
 
 
 class Service(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,6 +46,7 @@ class Service(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether each run that ends or waits gets a line."""
     debug: bool = False
     hung_after_s: float = HUNG_AFTER_S
+    notify: list[str] = []
 
 
 class Beat(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="beat"):

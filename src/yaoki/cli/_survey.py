@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._picture import GROUPS, Group, Picture, group_of
 from yaoki.cli._store import living
-from yaoki.cli._views_ask import open_asks
 from yaoki.policy import Ask
 from yaoki.records import State
+from yaoki.runtime._moves import open_asks
 from yaoki.runtime._report import light_receipt
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class _Look:
             groups={name: Group(name=name) for name in GROUPS},
             loop=loop,
             brake=journal.paused(),
+            targets=journal.targets(),
             workers=workers,
             died=frozenset(row.name for row in died),
             first_asleep=light_receipt(first) if first is not None else None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._views_text import Line, columns, line, plural
 from yaoki.records import State
+from yaoki.runtime._moves import moves
 
 if TYPE_CHECKING:
     from yaoki.cli._views_text import Commands, Now, Span
@@ -51,7 +52,7 @@ def next_lines(receipt: Receipt[Any], commands: Commands, around: Around, now: N
         case State.WAITING:
             return _waiting(receipt, commands, around, asked=asked)
         case State.DEAD:
-            return _dead(receipt, commands)
+            return _choices([(commands.verb(*move.words), move.means) for move in moves(receipt)])
         case State.CAPPED:
             return _capped(receipt, commands)
         case State.CANCELLED:
@@ -114,39 +115,15 @@ def _waiting(receipt: Receipt[Any], commands: Commands, around: Around, *, asked
     return []
 
 
-def _dead(receipt: Receipt[Any], commands: Commands) -> list[Line]:
-    run_id = receipt.run_id
-    if receipt.step:
-        rows = [(commands.verb("redrive", run_id), "tries that step again, same key; fix the cause first")]
-    else:
-        said = "no step was at fault: change the loop first, then run it again"
-        rows = [(commands.verb("redrive", run_id), said)]
-    if receipt.turn:
-        redrive = commands.verb("redrive", run_id, "--from", "checkpoint")
-        rows.append((redrive, f"a new pass with the code as it is, from the state after turn {receipt.turn}"))
-    rows.append((commands.verb("discard", run_id), "deletes it for good"))
-    return _choices(rows)
-
-
-_FLAGS = {
-    "budget.turns": "turns",
-    "budget.calls": "calls",
-    "budget.tokens": "tokens",
-    "budget.cost_usd": "cost_usd",
-    "budget.wall_s": "wall_s",
-}
-
-
 def _capped(receipt: Receipt[Any], commands: Commands) -> list[Line]:
-    field = _FLAGS.get(receipt.stopped_by)
-    if field is None:
+    found = moves(receipt)
+    if not found:
         return []
-    more = f"{receipt.budget.get(field, 1):g}"
-    top_up = commands.verb("top-up", receipt.run_id, f"--{field.replace('_', '-')}", more)
+    top_up, redrive = found
     return [
         line("That is an end. If it should go on all the same:"),
-        line("  ", (top_up, "command"), ("   or however much more, then", "dim")),
-        line("  ", (commands.verb("redrive", receipt.run_id), "command")),
+        line("  ", (commands.verb(*top_up.words), "command"), (f"   {top_up.means}", "dim")),
+        line("  ", (commands.verb(*redrive.words), "command")),
     ]
 
 

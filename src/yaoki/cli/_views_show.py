@@ -8,12 +8,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import redact
-from yaoki.cli._views_ask import ask_lines, evidence, open_asks
+from yaoki.cli._views_ask import ask_lines, evidence
 from yaoki.cli._views_next import Around, next_lines, paused_lines
 from yaoki.cli._views_steps import identity, rows
 from yaoki.cli._views_text import Line, columns, duration, line, money, plural, short_call, shorten
 from yaoki.cli._views_timeline import note_of, timeline_lines
 from yaoki.records import Cancel, Claimed, State
+from yaoki.runtime._moves import open_asks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

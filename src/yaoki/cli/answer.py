@@ -9,10 +9,10 @@ import typer
 from yaoki.cli._exits import Exit
 from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
 from yaoki.cli._store import known_run, open_store
-from yaoki.cli._views_ask import skipped
 from yaoki.cli._views_text import line
 from yaoki.cli._who import who
 from yaoki.cli._words import ABSENT, meant, open_ask, parse_words, value_of
+from yaoki.runtime._moves import skipped
 
 __all__ = ["answer"]
 
@@ -22,7 +22,7 @@ def answer(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort",
+            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort|approve|refuse [TEXT]",
             help="Values are JSON; text may go without quotes where text is asked for.",
             show_default=False,
         ),

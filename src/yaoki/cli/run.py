@@ -10,7 +10,17 @@ import typer
 
 from yaoki.cli._exits import CommandError, exit_for
 from yaoki.cli._input import encoded, read_input
-from yaoki.cli._options import DebugOption, InputOption, JsonOption, Session, StoreOption, TargetArgument, session
+from yaoki.cli._options import (
+    DebugOption,
+    InputOption,
+    JsonOption,
+    NotifyOption,
+    Session,
+    StoreOption,
+    TargetArgument,
+    addresses,
+    session,
+)
 from yaoki.cli._report import Job
 from yaoki.cli._store import known_run, open_store
 from yaoki.cli._target import split_target
@@ -33,6 +43,7 @@ def run(
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="ID", help="Names the run; the same id goes on where it was.")
     ] = None,
+    notify: NotifyOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -48,7 +59,8 @@ def run(
     given = msgspec.UNSET if input_ is None else msgspec.Raw(encoded(read_input(input_), what="--input"))
     name = checked_id(run_id) if run_id is not None else fresh_id(path, loop, here)
     named = run_id is None or here.out.watched
-    job = Job(target=target, run_id=name, store=here.store, input=given, name_it=named, debug=debug)
+    told = addresses(notify)
+    job = Job(target=target, run_id=name, store=here.store, input=given, name_it=named, debug=debug, notify=told)
     charge = OneRun(job, here)
     try:
         supervise(charge, here)

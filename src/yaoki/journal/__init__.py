@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from yaoki.journal._codec import POSTS
 from yaoki.journal._journal import Journal
+from yaoki.journal._noting import Notable, Target
 from yaoki.journal._rows import Brake, Brief, Claim, RunRow, Tombstone, WorkerRow
 
-__all__ = ["POSTS", "Brake", "Brief", "Claim", "Journal", "RunRow", "Tombstone", "WorkerRow"]
+__all__ = ["POSTS", "Brake", "Brief", "Claim", "Journal", "Notable", "RunRow", "Target", "Tombstone", "WorkerRow"]

@@ -14,9 +14,9 @@ from yaoki.journal._alive import liveness
 from yaoki.journal._barrier import Barrier, default_sync
 from yaoki.journal._codec import encode
 from yaoki.journal._connect import open_store, outwait
-from yaoki.journal._discarding import Discarding
 from yaoki.journal._faults import translate
 from yaoki.journal._foreign import hold, let_go, our_own
+from yaoki.journal._noting import Noting
 from yaoki.journal._owning import FINISH
 from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
@@ -47,7 +47,7 @@ LEAVE = """
     where id = ?2 and epoch = ?1 and owner <> 0"""
 
 
-class Journal(Discarding):
+class Journal(Noting):
     """
     A store, held by one object: by a worker, which may claim runs, or by a verb, which may not.
 

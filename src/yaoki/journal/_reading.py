@@ -38,6 +38,11 @@ class Reading(Core):
         rows = self._read(BY_NAME, (name,))
         return row_of(rows[0]) if rows else None
 
+    def numbered(self, run: int) -> RunRow | None:
+        """Return the run of that number."""
+        rows = self._read(BY_ID, (run,))
+        return row_of(rows[0]) if rows else None
+
     def list(
         self,
         *,

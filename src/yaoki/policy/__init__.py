@@ -13,6 +13,7 @@ from yaoki.policy._gate import allows_repeat, in_doubt, keyed_conflict
 from yaoki.policy._reach import fails_too
 from yaoki.policy._retry import Retry
 from yaoki.policy._rungs import (
+    ASK_EXPIRES_S,
     Abort,
     Ask,
     Cached,
@@ -26,6 +27,7 @@ from yaoki.policy._rungs import (
 )
 
 __all__ = [
+    "ASK_EXPIRES_S",
     "Abort",
     "Admission",
     "Ask",

@@ -153,7 +153,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     question: str
-    verdict: Literal["happened", "not-happened", "skip", "abort", "value", "refused"]
+    verdict: Literal["happened", "not-happened", "skip", "abort", "value", "approved", "refused"]
     value: Raw = ABSENT
     by: str = ""
 

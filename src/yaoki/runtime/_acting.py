@@ -163,6 +163,9 @@ def _refuse_fallback(tool: Tool[Any, Any], rung: Fallback) -> None:
         kind = "async" if tool.is_async else "plain `def`"
         msg = f"tool {tool.name} is {kind}, its fallback {member.tool.name} is not; make them alike"
         raise DeclarationError(msg)
+    if member.tool.approve is not None and member.tool is not tool:
+        msg = f"tool {tool.name}: its fallback {member.tool.name} has an approve= of its own; write it on {tool.name}"
+        raise DeclarationError(msg)
     wanted = {name for name in tool.params.signature.parameters if name != "self"}
     taken = {name: parameter for name, parameter in member.tool.params.signature.parameters.items() if name != "self"}
     needed = {name for name, parameter in taken.items() if parameter.default is inspect.Parameter.empty}

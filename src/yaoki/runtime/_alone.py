@@ -166,8 +166,14 @@ def call_alone(
 
     Raises:
         TypeError: The caller sends a parameter that Yaoki fills in.
-        OutsideRun: An effect, while this process drives a run, unless it is meant.
+        OutsideRun: It needs an approval, or has an effect while this process drives a run, unless it is meant.
     """
+    if not meant and tool.approve is not None:
+        msg = (
+            f"{tool.name} was called without a run, where nobody can allow it; nothing was executed. "
+            f"Call it in a loop, or {tool.name}.outside(…) if it is meant without approval."
+        )
+        raise OutsideRun(msg)
     if not meant and tool.effect is not Effect.READ_ONLY and _context.driving():
         _refuse_outside(tool, args, kwargs)
     injected = tool.params.injected

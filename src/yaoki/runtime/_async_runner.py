@@ -56,6 +56,8 @@ class AsyncRunner(Base):
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
+        if self._telling is not None:
+            await asyncio.to_thread(self._telling.stop, self._drain_s)
         self._close()
 
     async def run(self, bound: Bound[R], *, run_id: str | None = None) -> Receipt[R]:

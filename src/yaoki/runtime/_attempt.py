@@ -25,6 +25,7 @@ from yaoki.records import (
     strongest,
 )
 from yaoki.runtime._acting import act_on, has_other_scope, has_rung
+from yaoki.runtime._approve import approval_asked
 from yaoki.runtime._doubt import question_of
 from yaoki.runtime._effects import Barrier, Call, EffectOf, Raised, Steps, Suspend, Write
 from yaoki.runtime._failures import own_failure, placed
@@ -121,6 +122,8 @@ def _slot_for(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, 
         return -1
     if live.history.stale_tools and (yield from orphans_asked_about(live, step, past)):
         return -1
+    if step.tool.approve is not None and (yield from approval_asked(live, step, live.history.steps.get(step.key))):
+        return -1
     return slot
 
 
@@ -130,7 +133,7 @@ def first_begin(live: Live, step: Step) -> Begin | None:
 
     The way of nearly every step, so it takes no generator: the same questions as `attempt` asks, all answered yes.
     """
-    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step):
+    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step) or step.tool.approve is not None:
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms

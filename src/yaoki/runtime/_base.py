@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from yaoki.events import Observer
     from yaoki.journal import Claim, Journal, RunRow
+    from yaoki.notify import Notice, Notify
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
+    from yaoki.runtime._telling import Telling
 
 __all__ = ["Base", "driven_by", "loop_of", "next_move"]
 
@@ -44,6 +46,7 @@ class Base:
         drain_s: float = 5,
         on_wait: Callable[[Receipt[Any]], None] | None = None,
         observers: Sequence[Observer] = (),
+        notify: Notify | str | Callable[[Notice], object] | Sequence[str | Callable[[Notice], object]] | None = None,
         clock: Clock | None = None,
         restart_at_checkpoint: bool = False,
         verbs_only: bool = False,
@@ -76,6 +79,20 @@ class Base:
         self._worker = not (verbs_only or submits_only)
         self._journal: Journal | None = None
         self._stop = _Stop()
+        self._telling = self._tellers(notify)
+
+    def _tellers(self, notify: object) -> Telling | None:
+        """Return who tells people; a runner that drives nothing tells nobody, and needs none of its modules."""
+        if notify is None or not self._worker:
+            return None
+        from yaoki.runtime._telling import Telling, settings_of
+
+        settings = settings_of(notify)  # type: ignore[arg-type]
+        if settings is None:
+            return None
+        telling = Telling(settings, store=self._store, clock=self._clock)
+        self._observers = (*self._observers, telling.seen)
+        return telling
 
     def _open(self) -> None:
         if self._journal is None:
@@ -91,8 +108,12 @@ class Base:
                 worker=self._worker,
                 sync_every_ms=self._sync_every_ms,
             )
+            if self._telling is not None:
+                self._telling.start(self._journal.worker)
 
     def _close(self) -> None:
+        if self._telling is not None:
+            self._telling.stop(self._limits.drain_s)
         journal, self._journal = self._journal, None
         if journal is not None:
             journal.close()

@@ -27,7 +27,7 @@ def question_of(
     live: Live,
     step: Step,
     past: Past,
-    why: Literal["doubt", "ask", "orphan"],
+    why: Literal["doubt", "ask", "approve", "orphan"],
     *,
     text: str | None = None,
     options: list[str] | None = None,
@@ -133,7 +133,7 @@ def carry_out_answer(
     match asked.answer.verdict:
         case "happened" | "value":
             return "again"
-        case "not-happened":
+        case "not-happened" | "approved":
             return "attempt"
         case "skip":
             return "skip"

@@ -39,14 +39,17 @@ from yaoki.records import (
     Undo,
     Value,
 )
+from yaoki.runtime._inbox import DEFAULT, Inbox
 from yaoki.runtime._mailbox import TAKEN, Mailbox
-from yaoki.runtime._past import Asked, Past, Slots
+from yaoki.runtime._past import Past, Slots
 from yaoki.runtime._receipt import Met
 from yaoki.runtime._saved import Saved
 from yaoki.runtime._undone import Undone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from yaoki.runtime._past import Asked
 
 __all__ = ["POSTS_FROM", "History", "segment_of"]
 
@@ -76,7 +79,8 @@ class History:
         self.slots = Slots()
         self.checkpoint: Checkpoint | None = None
         self._saved = Saved()
-        self.questions: dict[str, Asked] = {}
+        self.inbox = Inbox()
+        self.questions = self.inbox.by_id
         self.top_ups: list[TopUp] = []
         self.signals = Mailbox()
         self.cancel: Cancel | None = None
@@ -96,7 +100,6 @@ class History:
         self._redriven_after = 0
         self.parked: Parked | None = None
         self.ended: Ended | None = None
-        self.refusals: dict[str, Failure] = {}
         self.stale_tools: set[str] = set()
         """Tools of which an earlier pass left effects: new calls of them are held against these."""
         self._starts_ahead = 0
@@ -130,6 +133,7 @@ class History:
         history = cls()
         entries = list(entries)
         history._starts_ahead = sum(type(one.record) is Redrive and one.record.source == "start" for one in entries)
+        history.inbox.foresee(one.record for one in entries if isinstance(one.record, Answer))
         for seq, key, record in entries:
             history.apply(seq, key, record)
         return history
@@ -374,25 +378,14 @@ class History:
         for key in [key for key in self.points if key.startswith(gone)]:
             del self.points[key]
 
-    def _question(self, _seq: int, key: str, record: Record) -> None:
+    def _question(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Question)
-        past = self.step_ever(key)
-        asked = Asked(record, past)
-        self.questions[record.id] = asked
-        if past is not None:
-            for earlier in past.questions:
-                earlier.superseded = True
-            past.questions = (*past.questions, asked)
+        if self.inbox.ask(key, record, self.step_ever(key)):
+            self._point(seq, key, record)
 
     def _answer(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Answer)
-        asked = self.questions.get(record.question)
-        if asked is None or asked.answer is not None:
-            return
-        asked.answer = record
-        asked.answer_seq = seq
-        if asked.past is not None:
-            asked.past.note_answer(asked, record)
+        self.inbox.answer(seq, record)
 
     def _top_up(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, TopUp)
@@ -415,6 +408,8 @@ class History:
         self._point(seq, key, record)
         if key.endswith(TAKEN):
             self.signals.take(key, record)
+        elif key.endswith(DEFAULT):
+            self.inbox.expire(key)
 
     def _gap(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Gap)
@@ -457,8 +452,10 @@ class History:
         self.progress_deaths = self.deaths
         self.undone.note_redrive()
         if record.source == "step":
+            for key in self.inbox.redriven():
+                self.points.pop(key, None)
             for past in self.steps.values():
-                if past.begun and not past.settled and "!" not in past.step:
+                if (past.begun or past.questions) and not past.settled and "!" not in past.step:
                     past.note_redrive()
             return
         self._leave_pass(whole=record.source == "start")
@@ -475,9 +472,8 @@ class History:
         for earlier in self.kept.values():
             if whole or earlier.shared_by in self.steps:
                 earlier.shared_by = ""
+        self.inbox.leave_pass(left)
         for past in left:
-            for asked in past.questions:  # about a call that is not there any more; the next pass asks anew
-                asked.superseded = asked.superseded or (asked.question.why == "orphan" and asked.open)
             if past.slot >= 0 and "!" not in past.step:
                 past.stale = True
                 self.kept[past.step] = past

@@ -16,6 +16,7 @@ from yaoki.errors import EncodingError, StepFailed
 from yaoki.policy import allows_repeat
 from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
 from yaoki.runtime._acting import act_on
+from yaoki.runtime._approve import approval_refused
 from yaoki.runtime._attempt import Kept, Rejected, adopted, attempt, decide_for, first_begin, settle
 from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
@@ -175,7 +176,8 @@ def _answered(live: Live, step: Step, past: Past, asked: Asked) -> Generator[Eff
     if outcome == "skip":
         return (yield from _skipped(live, step))
     if outcome == "abort":
-        raise step_failed(live, step, last_failure(past), past.attempts)
+        answer = asked.answer if asked.question.why == "approve" else None
+        raise step_failed(live, step, approval_refused(step, answer) if answer else last_failure(past), past.attempts)
     return (yield from attempt(live, step, past))
 
 

@@ -188,6 +188,11 @@ class Past(Struct, eq=False):
         )
 
     @property
+    def approved(self) -> bool:
+        """Whether a person allowed this call."""
+        return any(asked.answer is not None and asked.answer.verdict == "approved" for asked in self.questions)
+
+    @property
     def question(self) -> Asked | None:
         """The question this step waits on or has just been answered; an attempt or a redrive since ends it."""
         asked = self.questions[-1] if self.questions else None
@@ -359,11 +364,15 @@ class Past(Struct, eq=False):
 class Asked:
     """A question and, once given, its answer."""
 
-    __slots__ = ("answer", "answer_seq", "ladder", "ordinal", "past", "question", "superseded")
+    __slots__ = ("answer", "answer_seq", "defaulted", "key", "ladder", "ordinal", "past", "question", "superseded")
 
-    def __init__(self, question: Question, past: Past | None) -> None:
+    def __init__(self, question: Question, past: Past | None, key: str = "") -> None:
         self.question = question
         self.past = past
+        self.key = key
+        """The step or the point it was asked at."""
+        self.defaulted = False
+        """Nobody answered in time: its default stands."""
         self.ordinal = past.begun if past is not None else 0
         self.ladder = past.ladder if past is not None else 0
         self.answer: Answer | None = None
@@ -373,4 +382,4 @@ class Asked:
     @property
     def open(self) -> bool:
         """Whether nobody has answered yet (it may have expired), nor was it asked anew or the call made again since."""
-        return self.answer is None and not self.superseded
+        return self.answer is None and not self.superseded and not self.defaulted

@@ -43,6 +43,9 @@ class Ask(Struct, kw_only=True, omit_defaults=False):
     asked_at: int = 0
     expires_at: int = 0
     note: str = ""
+    has_default: bool = False
+    default: Any = None
+    """What stands when it expires, where `has_default`."""
     verdict: str = ""
     """Empty while open."""
     answer: Any = None

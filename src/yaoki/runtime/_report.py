@@ -35,7 +35,9 @@ def receipt_of(
     receipt.failures = [met for _, met in history.met]
     receipt.gaps = [*history.gaps, *undo_lines(history.undone.by_step.values())]
     receipt.orphans = [orphan_line(past) for past in history.orphans()]
-    receipt.asks = [_ask(asked) for asked in history.questions.values() if asked.open or asked.answer is not None]
+    receipt.asks = [
+        _ask(asked) for asked in history.questions.values() if asked.open or asked.defaulted or asked.answer is not None
+    ]
     receipt.attempts = history.attempts
     receipt.first_attempt_failures = history.first_attempt_failures
     receipt.restarts = row.deaths
@@ -102,7 +104,7 @@ def _ask(asked: Asked) -> Ask:
         id=question.id,
         why=question.why,
         text=question.text,
-        step=asked.past.step if asked.past is not None else "",
+        step=asked.key,
         call=question.call,
         executed=question.executed,
         attempt=question.attempt,
@@ -113,11 +115,15 @@ def _ask(asked: Asked) -> Ask:
         asked_at=question.at,
         expires_at=question.expires_at,
         note=question.note,
+        has_default=question.default is not ABSENT,
+        default=None if question.default is ABSENT else msgspec.json.decode(question.default),
     )
     if answer is not None:
         ask.verdict = answer.verdict
         ask.answer = None if answer.value is ABSENT else msgspec.json.decode(answer.value)
         ask.answered_at = answer.at
+    elif asked.defaulted:
+        ask.verdict, ask.answer = "default", ask.default
     elif ask.why == "doubt":
         ask.executed = asked.past.executed if asked.past is not None else Executed.MAYBE
     return ask

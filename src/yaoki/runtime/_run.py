@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from yaoki.errors import DeclarationError, StepFailed
 from yaoki.runtime import _context
+from yaoki.runtime._ask import ASK_EXPIRES_S, NOTHING, Asks
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fan import branch_names, fan_async, fan_sync
 from yaoki.runtime._live import Branch
-from yaoki.runtime._run_base import RunBase, escape, settled
+from yaoki.runtime._run_base import escape, settled
 from yaoki.runtime._timeouts import AsyncTimeout, SyncTimeout
 from yaoki.runtime._tool import BoundTool, Tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult, result_of
@@ -26,7 +27,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Run(RunBase):
+class Run(Asks):
     """A run as a plain `def` loop sees it. Nothing is awaited; steps block."""
 
     def turns(self, default: S) -> Turns[S]:
@@ -55,6 +56,65 @@ class Run(RunBase):
         """
         branch, key = self._timeout_key(seconds)
         return SyncTimeout(branch, key, seconds)
+
+    @overload
+    def ask(
+        self,
+        question: str,
+        into: type[T],
+        *,
+        options: Sequence[str] | None = None,
+        default: T = ...,
+        expires_s: float = ...,
+    ) -> T: ...
+    @overload
+    def ask(
+        self, question: str, *, options: Sequence[str] | None = None, default: str = ..., expires_s: float = ...
+    ) -> str: ...
+    @overload
+    def ask(
+        self,
+        question: str,
+        into: Any,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = ...,
+        expires_s: float = ...,
+    ) -> Any: ...
+    def ask(
+        self,
+        question: str,
+        into: Any = str,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = NOTHING,
+        expires_s: float = ASK_EXPIRES_S,
+    ) -> Any:
+        """
+        Ask a person, and return the answer: `yaoki answer RUN VALUE`, or `runner.answer(run_id, None, "value", …)`.
+
+        Recorded at this point of the loop: nobody is asked twice, and a replay returns the same. Meanwhile the branch
+        waits, and the run leaves memory. The first answer wins; one of another type is refused where it is given.
+
+        Args:
+            question: 1 to 2,000 characters; the same at each replay (a changed text is a changed question).
+            into: The answer's type.
+            options: At most 100 texts, one of which is the answer.
+            default: What stands when nobody answers in time; without one the run is then a dead letter.
+            expires_s: How long the answer may take, up to ten years; 7 days unless written otherwise.
+
+        Raises:
+            StepFailed: A person said `abort`.
+            DeclarationError: A question that cannot be asked; nothing was recorded.
+        """
+        asking = self._asking(question, into, options, default, expires_s)
+        branch, key = self._ask_point(asking)
+        while True:
+            done, value = self._ask_outcome(key, asking)
+            if done:
+                return value
+            driver: Any = self._live.driver
+            driver.hold(self._ask_suspend(key), branch)
 
     def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
         """
@@ -147,7 +207,7 @@ class Run(RunBase):
         return self._live.driver.use(here, tool, (), args, owner=own, call_id=str(call.id)[:200], for_model=True)
 
 
-class AsyncRun(RunBase):
+class AsyncRun(Asks):
     """A run as an `async def` loop sees it."""
 
     def turns(self, default: S) -> AsyncTurns[S]:
@@ -182,6 +242,56 @@ class AsyncRun(RunBase):
         """
         branch, key = self._timeout_key(seconds)
         return AsyncTimeout(branch, key, seconds)
+
+    @overload
+    async def ask(
+        self,
+        question: str,
+        into: type[T],
+        *,
+        options: Sequence[str] | None = None,
+        default: T = ...,
+        expires_s: float = ...,
+    ) -> T: ...
+    @overload
+    async def ask(
+        self, question: str, *, options: Sequence[str] | None = None, default: str = ..., expires_s: float = ...
+    ) -> str: ...
+    @overload
+    async def ask(
+        self,
+        question: str,
+        into: Any,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = ...,
+        expires_s: float = ...,
+    ) -> Any: ...
+    async def ask(
+        self,
+        question: str,
+        into: Any = str,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = NOTHING,
+        expires_s: float = ASK_EXPIRES_S,
+    ) -> Any:
+        """Ask a person, as `Run.ask`; other branches go on."""
+        asking = self._asking(question, into, options, default, expires_s)
+        branch, key = self._ask_point(asking)
+        driver: Any = self._live.driver
+        while True:
+            done, value = self._ask_outcome(key, asking)
+            if done:
+                return value
+            driver.enter_op(branch)
+            try:
+                await driver.hold(self._ask_suspend(key), branch)
+            except BaseException:
+                driver.note_cut(branch)
+                raise
+            finally:
+                driver.leave_op(branch)
 
     async def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
         """Wait for a signal, as `Run.wait_signal`; other branches go on."""

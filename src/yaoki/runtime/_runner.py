@@ -41,6 +41,8 @@ class Runner(Base):
         sync_every_ms: How long a read-only result may be lost to a power cut.
         on_wait: Called with the receipt when a run is left waiting for somebody; what it raises is logged.
         observers: Shown each record once written, in the run's own thread; what they raise is logged.
+        notify: Who is told of runs that need somebody: an address, a callable that takes a `yaoki.notify.Notice`,
+            several of them, or `yaoki.notify.Notify`. Sent from threads of their own; closing waits up to `drain_s`.
         result_max_bytes: A larger result is recorded as happened, its value lost.
         drain_s: How long attempts in flight may take to settle when the runner is stopped.
 
@@ -152,6 +154,7 @@ class Runner(Base):
         """Return a runner with the same settings, unopened, that stops with this one."""
         twin = Runner(self._store, **self._settings)
         twin._stop = self._stop
+        twin._observers = self._observers
         return twin
 
     def _in_threads(self, served: dict[str, Any], slots: Slots, until: Until, concurrency: int) -> dict[str, int]:
@@ -288,7 +291,10 @@ class Runner(Base):
         self, run_id: str, ask: str | None, verdict: str, value: object = ABSENT, *, by: str = ""
     ) -> Receipt[Any]:
         """
-        Answer a question: happened (with the value), not-happened, skip, abort. On disk when this returns.
+        Answer a question; on disk when this returns.
+
+        A doubt: `happened` with the value, `not-happened`, `skip`, `abort`. An approval: `approve`, `refuse` with a
+        text that says why. What a loop or a rung asked: `value` with it, `skip`, `abort`.
 
         Raises:
             AnswerRefused: No such question, several without `ask`, answered or expired, or of another type.

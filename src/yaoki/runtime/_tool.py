@@ -77,6 +77,7 @@ EffectLike: TypeAlias = Effect | Callable[..., Effect]
 ScopeLike: TypeAlias = str | Callable[..., str]
 Undoing: TypeAlias = "Callable[..., Any]"
 """Takes the tool's result, then its arguments; a plain function, or a tool with a policy of its own."""
+Approve: TypeAlias = bool | Callable[..., bool]
 
 
 _BEGIN_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Begin) if type(field.default) is int}
@@ -108,6 +109,7 @@ class Tool(Generic[P, R]):
         timeout_s: float = 120,
         interrupt: Literal["thread"] | None = None,
         orphan: Literal["ask", "allow"] = "ask",
+        approve: Approve | None = None,
         escalate: Sequence[Rung] | Rung | None = None,
         agent: ForModel | None = None,
         undo: Undoing | None = None,
@@ -122,7 +124,8 @@ class Tool(Generic[P, R]):
         """The function as it is called outside a run: an async one is bounded and retried in there."""
         self.is_method = _looks_like_method(fn) if skip is None else False
         self.params = Parameters(fn, self.name, skip=int(self.is_method) if skip is None else skip)
-        self._plain: Callable[P, R] | None = None if self.params.injected else self.alone
+        self.approve = approve or None
+        self._plain: Callable[P, R] | None = None if self.params.injected or approve else self.alone
         self._plain_read = self._plain if effect is Effect.READ_ONLY else None
         self.effect = effect
         self.undeclared = effect is None and check is None
@@ -315,6 +318,7 @@ def tool(
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
     orphan: Literal["ask", "allow"] = "ask",
+    approve: Approve | None = None,
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
     undo: Undoing | None = None,
@@ -330,6 +334,7 @@ def tool(
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
     orphan: Literal["ask", "allow"] = "ask",
+    approve: Approve | None = None,
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
     undo: Undoing | None = None,
@@ -352,6 +357,9 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         interrupt: `"thread"` runs a sync attempt in a helper thread, so that it can be left at its timeout.
         orphan: After a redrive from a checkpoint or the start, whether another call of this tool than the earlier
             pass made asks a person first (`"ask"`), or goes on (`"allow"`).
+        approve: `True`, or a function of the arguments that says whether this call needs it: a person is asked before
+            its first attempt (`yaoki answer RUN approve`, or `refuse "because …"`). A refusal is `StepFailed`
+            (`approval.refused`), told to a model; an equal call of the same pass is refused with it.
         escalate: Rungs for when the ladder ends; by default the loop's, else `StepFailed`.
         agent: How its output is judged for a model.
         undo: Undoes one completed call when the run compensates: takes the result, then the tool's parameters but

@@ -27,7 +27,7 @@ __all__ = ["SOURCES", "VERDICTS", "Verbs"]
 _SIGNAL_MAX_BYTES = 16 * 1024 * 1024
 _UNTAKEN_MAX = 10_000
 SOURCES = ("step", "checkpoint", "start")
-VERDICTS = ("happened", "not-happened", "skip", "abort", "value", "send")
+VERDICTS = ("happened", "not-happened", "skip", "abort", "value", "send", "approve", "refuse")
 _REDRIVABLE = frozenset({State.DEAD, State.CANCELLED, State.CAPPED, State.WAITING, State.SLEEPING, State.PENDING})
 
 
@@ -215,10 +215,27 @@ def _recorded(run_id: str, question: Question, verdict: str) -> str:
             msg = f"run {run_id}: {question.id} takes no plain value: say send, skip, abort or happened VALUE"
             raise AnswerRefused(msg)
         return "not-happened" if verdict == "send" else verdict
+    if question.why == "approve":
+        if verdict not in _APPROVALS:
+            msg = f"run {run_id}: {question.id} is an approval: say approve, refuse [TEXT] or abort"
+            raise AnswerRefused(msg)
+        return _APPROVALS[verdict]
+    if verdict in _APPROVALS and verdict != "abort":
+        msg = f"run {run_id}: {question.id} is no approval, so {verdict} is no answer. See: yaoki show {run_id}"
+        raise AnswerRefused(msg)
+    if question.why == "ask" and not question.call:
+        if verdict not in ("value", "abort") and not (verdict == "skip" and question.default is not ABSENT):
+            also = "skip (its default stands)" if question.default is not ABSENT else "abort"
+            msg = f"run {run_id}: {question.id} takes a value of type {question.type or 'JSON'}, or {also}"
+            raise AnswerRefused(msg)
+        return verdict
     if verdict == "send":
         msg = f"run {run_id}: {question.id} is not about sending: say happened VALUE, not-happened, skip or abort"
         raise AnswerRefused(msg)
     return verdict
+
+
+_APPROVALS = {"approve": "approved", "refuse": "refused", "abort": "abort"}
 
 
 def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
@@ -229,6 +246,17 @@ def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
     if question.expires_at and now_ms >= question.expires_at:
         msg = f"run {run_id}: {question.id} expired unanswered; it is a dead letter. See: yaoki redrive {run_id}"
         raise AnswerRefused(msg)
+    if asked.defaulted or (asked.superseded and asked.question.why in ("ask", "approve")):
+        msg = f"run {run_id}: {question.id} is not asked any more. See: yaoki show {run_id}"
+        raise AnswerRefused(msg)
+    if record.verdict != "refused":
+        _refuse_value(run_id, question, record)
+    elif record.value is not ABSENT and not isinstance(msgspec.json.decode(record.value), str):
+        msg = f"run {run_id}: refuse takes a text that says why"
+        raise AnswerRefused(msg)
+
+
+def _refuse_value(run_id: str, question: Question, record: Answer) -> None:
     needs_value = record.verdict in ("happened", "value")
     if needs_value and record.value is ABSENT:
         if question.type in ("None", "null"):
