@@ -21,7 +21,7 @@ KINDS = {
     3: ("Settle", "at attempt rung outcome value value_lost executed failure decision output cause timeout used"),
     4: ("Hold", "at since until reason action args call deadline_at joins"),
     5: ("Adopt", "at source value failure slot key action args call gap"),
-    6: ("Checkpoint", "at turn form state base prefix spent ledger orphans"),
+    6: ("Checkpoint", "at turn form state prefix"),
     7: (
         "Question",
         "at id why text call args executed attempt attempts_max type schema options expires_at default note",

@@ -30,7 +30,7 @@ from yaoki.records._run import (
     TopUp,
     Value,
 )
-from yaoki.records._steps import Adopt, Answer, Begin, Decision, Hold, Question, Refused, Settle, Undo
+from yaoki.records._steps import LADDER_MS, Adopt, Answer, Begin, Decision, Hold, Question, Refused, Settle, Undo
 from yaoki.records._words import (
     ABSENT,
     Cause,
@@ -47,6 +47,7 @@ from yaoki.records._words import (
 __all__ = [
     "ABSENT",
     "KINDS",
+    "LADDER_MS",
     "Adopt",
     "Answer",
     "Begin",

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from yaoki.records._words import ABSENT, Cause, Effect, Executed, Failure
 
-__all__ = ["Adopt", "Answer", "Begin", "Decision", "Hold", "Question", "Refused", "Settle", "Undo"]
+__all__ = ["LADDER_MS", "Adopt", "Answer", "Begin", "Decision", "Hold", "Question", "Refused", "Settle", "Undo"]
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -28,6 +28,10 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """How much of `retry_wait_s` this decision spends."""
     rung: int = 0
     """For `rung`: which one, by its place among those declared for the step, 0-based."""
+
+
+LADDER_MS = 900_000
+"""The deadline of a ladder whose begin names none. Data, whatever the default of `Retry` becomes."""
 
 
 class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -55,16 +59,22 @@ class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """`vendor/model/key`; `""` is the tool's name."""
     attempts_max: int = 8
     deadline_at: int = 0
-    """End of the whole ladder on this rung; 0 is none."""
+    """End of the whole ladder on this rung; 0 is `LADDER_MS` after `at`, as of most first attempts. Read `ends_at`."""
     base_ms: int = 500
     cap_ms: int = 60_000
     check_after_ms: int = 5_000
-    timeout_ms: int = 0
+    timeout_ms: int = 120_000
+    """Every attempt has a timeout; stores whose begins leave it out never left out another."""
     reserved: dict[str, float] | None = None
     pgid: int = 0
     """Process group of the attempt's children, if it starts any."""
     given: Raw = ABSENT
     """The arguments by name, of a tool with an `undo`: what is undone later may be called from no code any more."""
+
+    @property
+    def ends_at(self) -> int:
+        """End of the whole ladder on this rung."""
+        return self.deadline_at or self.at + LADDER_MS
 
 
 class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -12,6 +12,7 @@ from yaoki.errors import EncodingError
 from yaoki.policy import Ladder, decide, end_of_ladder, in_doubt, keyed_conflict
 from yaoki.records import (
     ABSENT,
+    LADDER_MS,
     Adopt,
     Begin,
     Cause,
@@ -150,7 +151,7 @@ def barrier_of(begin: Begin) -> Barrier:
 
 def call_of(step: Step, past: Past | None, begin: Begin, now_ms: int) -> Call:
     """Return the call of an attempt: bounded by its timeout and what is left of the deadline."""
-    timeout_s = min(step.tool.timeout_s, max(0.001, (begin.deadline_at - now_ms) / 1000))
+    timeout_s = min(step.tool.timeout_s, max(0.001, (begin.ends_at - now_ms) / 1000))
     return Call(step, _injected(step, past, begin, timeout_s) if step.tool.params.injected else None, timeout_s)
 
 
@@ -191,7 +192,7 @@ def _begin(
         undeclared=tool.undeclared,
         scope=tool.scope_of(step.values),
         attempts_max=max(attempts_max, number),
-        deadline_at=deadline_ms,
+        deadline_at=0 if deadline_ms == now_ms + LADDER_MS else deadline_ms,
         base_ms=base_ms,
         cap_ms=cap_ms,
         check_after_ms=check_after_ms,
@@ -413,7 +414,7 @@ def decide_for(
         executed=strongest(past.executed, failure.executed) if executed is None else executed,
         attempts=begin.attempt,
         attempts_max=retry.attempts_max,
-        deadline_ms=begin.deadline_at,
+        deadline_ms=begin.ends_at,
         base_s=retry.base_s,
         cap_s=retry.cap_s,
         unknown_attempts=retry.unknown_attempts,

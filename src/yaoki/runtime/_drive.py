@@ -164,7 +164,7 @@ def _settle_unseen(live: Live, past: Past, now_ms: int) -> Settle:
         executed=_stronger(before, executed),
         attempts=begin.attempt,
         attempts_max=begin.attempts_max,
-        deadline_ms=begin.deadline_at,
+        deadline_ms=begin.ends_at,
         base_s=begin.base_ms / 1000,
         cap_s=begin.cap_ms / 1000,
         has_check=begin.effect == "checked",

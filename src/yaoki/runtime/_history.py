@@ -49,6 +49,8 @@ from yaoki.runtime._undone import Undone
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from msgspec import Raw
+
     from yaoki.runtime._past import Asked
 
 __all__ = ["POSTS_FROM", "History", "segment_of"]
@@ -78,7 +80,7 @@ class History:
         self.last_step = ""
         self.slots = Slots()
         self.checkpoint: Checkpoint | None = None
-        self._saved = Saved()
+        self.saved = Saved()
         self.inbox = Inbox()
         self.questions = self.inbox.by_id
         self.top_ups: list[TopUp] = []
@@ -167,11 +169,11 @@ class History:
         Raises:
             StoreCorrupt: What was put together from its parts is not what was saved.
         """
-        return self._saved.whole()
+        return self.saved.whole()
 
-    def results(self) -> list[tuple[int, bytes]]:
+    def results(self) -> list[tuple[int, Raw]]:
         """Return the results a saved state may refer to, with the seq of their record."""
-        return [(past.value_seq, bytes(past.value)) for past in self.steps.values() if past.value_seq >= 0]
+        return [(past.value_seq, past.value) for past in self.steps.values() if past.value_seq >= 0]
 
     def step_ever(self, key: str) -> Past | None:
         """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
@@ -362,7 +364,7 @@ class History:
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Checkpoint)
-        self._saved.take(record, self.results())
+        self.saved.take(record, self.results)
         self.checkpoint = record
         self.segment = record.turn + 1
         self.spent.turns = max(self.spent.turns, record.turn)
@@ -463,7 +465,7 @@ class History:
         if record.source == "start":
             self._starts_ahead -= 1
             self.checkpoint = None
-            self._saved = Saved()
+            self.saved = Saved()
         self.segment = self.checkpoint.turn + 1 if self.checkpoint is not None else 0
 
     def _leave_pass(self, *, whole: bool) -> None:

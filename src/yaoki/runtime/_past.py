@@ -267,7 +267,7 @@ class Past(Struct, eq=False):
         self.begun += 1
         self.attempts = begin.attempt
         self.rung = begin.rung
-        self.deadline_at = begin.deadline_at
+        self.deadline_at = begin.ends_at
         self.action = begin.action
         self.args = begin.args or begin.action
         if not begin.rung:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._live import Branch
     from yaoki.runtime._tool import Tool
 
-__all__ = ["Step", "action_key", "check_step", "fingerprint", "make_step", "undo_key"]
+__all__ = ["Step", "action_key", "blake2b", "check_step", "fingerprint", "make_step", "undo_key"]
 
 
 class Step:

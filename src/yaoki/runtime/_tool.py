@@ -139,7 +139,7 @@ class Tool(Generic[P, R]):
             _as_default("base_ms", int(self.retry.base_s * 1000)),
             _as_default("cap_ms", int(self.retry.cap_s * 1000)),
             _as_default("check_after_ms", int(check_after_s * 1000)),
-            int(timeout_s * 1000),
+            _as_default("timeout_ms", int(timeout_s * 1000)),
         )
         self.interrupt = interrupt
         self.orphan = orphan
