@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import Fenced, JournalError, Passing
-from yaoki.records import Cause
+from yaoki.records import Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
 from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
@@ -136,10 +136,12 @@ class AsyncDriver:
                 sleeper.set_result(None)
         self.check_quiet()
 
-    def settled(self, key: str) -> None:
-        """Wake the calls that share a step's answer: it may have come."""
+    def settled(self, key: str, record: Record) -> None:
+        """Wake the calls that share a step's answer: it may have come; and those that wait for what it reserved."""
         for held in self.held:
-            if held.suspend.waits_for == "join" and held.suspend.text == key and not held.wake.done():
+            suspend = held.suspend
+            room = suspend.room and type(record) is Settle
+            if (room or (suspend.waits_for == "join" and suspend.text == key)) and not held.wake.done():
                 held.wake.set_result(None)
 
     def posted(self) -> None:
@@ -366,7 +368,7 @@ class _Performance:
             raise
         live.show(write.key, write.record)
         if self._driver.held:
-            self._driver.settled(write.key)
+            self._driver.settled(write.key, write.record)
 
     async def _call(self, call: Call) -> object:
         driver, branch = self._driver, self._branch

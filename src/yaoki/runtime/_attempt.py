@@ -31,10 +31,12 @@ from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._orphans import orphans_asked_about, tool_has_orphans
 from yaoki.runtime._step import Step, action_key
 from yaoki.runtime._tool import Feedback
+from yaoki.runtime._usage import UNUSED, Used, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from yaoki.policy import Admission
     from yaoki.runtime._past import Past
 
 __all__ = [
@@ -66,20 +68,21 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
     retry = tool.retry
     now_ms = live.now_ms()
     first = past is None or not past.attempts or past.question is not None
+    reserved = tool.reserves(step.values)
     deadline_ms = now_ms + int(retry.deadline_s * 1000)
     if past is not None and past.deadline_at and past.question is None:  # a person's order starts it anew
         deadline_ms = _deadline_left(live, past)
     while True:
         if live.halt is not None:
             yield Suspend("halt")
-        admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms)
+        admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved)
         if admission.go:
             break
         in_question = past is not None and bool(admission.cap) and in_doubt(past.effect, past.executed)
         if past is not None and (admission.stop == "ladder" or in_question):
             yield Write(step.key, _ended_settle(live, step, past, admission.text))
             return False, None
-        yield from _not_admitted(live, step, past, admission.cap, admission.stop, admission.text, deadline_ms)
+        yield from _not_admitted(live, step, past, admission, deadline_ms)
         waited_ms = live.now_ms() - now_ms
         now_ms += waited_ms
         deadline_ms += waited_ms
@@ -93,7 +96,7 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
             return False, None
         past = live.history.steps.get(step.key)
     number = 1 if past is None else past.attempts + 1
-    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
+    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms, reserved)
     yield Write(step.key, begin, barrier_of(begin))
     outcome = yield call_of(step, past, begin, now_ms)
     return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
@@ -123,10 +126,11 @@ def first_begin(live: Live, step: Step) -> Begin | None:
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms
-    if not live.admit(first=True, deadline_ms=deadline_ms, now_ms=now_ms).go:
+    reserved = None if step.tool.agent.reserve is None else step.tool.reserves(step.values)
+    if not live.admit(first=True, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved).go:
         return None
     slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
-    return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms)
+    return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms, reserved)
 
 
 def barrier_of(begin: Begin) -> Barrier:
@@ -150,11 +154,22 @@ def settle(
     if isinstance(outcome, Raised):
         yield from _failed(live, step, begin, outcome)
     elif kept is not None:
-        yield from _settle_failure(live, step, begin, kept.failure, value_lost=kept.lost, output=kept.output)
+        yield from _settle_failure(
+            live, step, begin, kept.failure, value_lost=kept.lost, output=kept.output, used=kept.used
+        )
     return False, None
 
 
-def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, slot: int, deadline_ms: int) -> Begin:
+def _begin(
+    live: Live,
+    step: Step,
+    past: Past | None,
+    now_ms: int,
+    number: int,
+    slot: int,
+    deadline_ms: int,
+    reserved: dict[str, float] | None,
+) -> Begin:
     """Return the record; what the tool alone decides was made ready when it was declared."""
     tool = step.tool
     effect = step.effect
@@ -179,21 +194,23 @@ def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, 
         cap_ms=cap_ms,
         check_after_ms=check_after_ms,
         timeout_ms=timeout_ms,
+        reserved=reserved,
         pgid=live.limits.pgid,
     )
 
 
-def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str, text: str, deadline_ms: int) -> Steps:
-    if stop == "cancel":
+def _not_admitted(live: Live, step: Step, past: Past | None, admission: Admission, deadline_ms: int) -> Steps:
+    text = admission.text
+    if admission.stop == "cancel":
         live.stop_with(Halt(to="cancelled", text=text, stopped_by="cancel", step=step.key))
         yield Suspend("halt")
-    elif cap:
-        live.stop_with(Halt(to="capped", text=text, stopped_by=cap, step=step.key))
+    elif admission.cap:
+        live.stop_with(Halt(to="capped", text=text, stopped_by=admission.cap, step=step.key))
         yield Suspend("halt")
     else:
         if past is None and step.key not in live.history.steps:
             yield Write(step.key, hold_of(live, step, "budget", deadline_ms))
-        yield Suspend("budget", text=text)
+        yield Suspend("budget", text=text, room=admission.wait == "room")
 
 
 def adopted(
@@ -254,6 +271,7 @@ class Rejected(NamedTuple):
     failure: Failure
     lost: bool
     output: Raw
+    used: Used = UNUSED
 
 
 def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejected | None:
@@ -261,6 +279,9 @@ def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejec
     if type(outcome) is Raised:
         return None
     tool = step.tool
+    used = UNUSED
+    if tool.counts_usage:
+        used = used_by(tool.name, tool.agent.usage, outcome, begin.reserved, cost_bounded=live.cost_bounded)
     try:
         data = tool.codec.encode(outcome)
         if len(data) > live.limits.result_max_bytes:
@@ -269,15 +290,18 @@ def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejec
         decoded = tool.codec.decode(data)
     except EncodingError as error:
         failure = own_failure(FailureKind.PROGRAMMING, "value.lost", f"{tool.name}: {error}", Executed.YES)
-        return Rejected(failure, lost=True, output=ABSENT)
+        return Rejected(failure, lost=True, output=ABSENT, used=used)
     raw = Raw(data)
     if tool.agent.validate is not None:
         wrong = _verdict(tool.agent.validate, decoded)
         if wrong is not None:
             failure = own_failure(FailureKind.SEMANTIC, "output.rejected", wrong, Executed.YES)
-            return Rejected(failure, lost=False, output=raw)
+            return Rejected(failure, lost=False, output=raw, used=used)
     barrier = Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN
-    return Kept(Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=raw), decoded, barrier)
+    kept = Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=raw)
+    if used is not UNUSED:
+        kept = msgspec.structs.replace(kept, used=used.used, uncounted=used.uncounted)
+    return Kept(kept, decoded, barrier)
 
 
 def _verdict(validate: Any, value: object) -> str | None:
@@ -317,6 +341,7 @@ def _cancelled(live: Live, begin: Begin, raised: Raised) -> Settle:
         outcome="cancelled",
         executed=Executed.MAYBE if raised.started else Executed.NO,
         cause=raised.cause or Cause.LOOP,
+        used={} if begin.reserved and not raised.started else None,
         timeout=raised.timeout_key,
         decision=Decision(do="pass", why="control flow"),
     )
@@ -331,6 +356,7 @@ def _settle_failure(
     value_lost: bool = False,
     output: Raw = ABSENT,
     thread_alive: bool = False,
+    used: Used = UNUSED,
 ) -> Steps:
     past = live.history.steps[step.key]
     now_ms = live.now_ms()
@@ -345,6 +371,9 @@ def _settle_failure(
         decision=decision,
         value_lost=value_lost or (failure.executed is Executed.YES and output is ABSENT),
         output=output,
+        # What did not happen used nothing; of what may have happened, what was reserved stays spent.
+        used={} if begin.reserved and failure.executed is Executed.NO else used.used,
+        uncounted=used.uncounted,
     )
     yield Write(step.key, settle, Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN)
 

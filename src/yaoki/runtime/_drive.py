@@ -294,7 +294,7 @@ def _park(live: Live, held: Sequence[Held]) -> None:
     if held and all(one.suspend.waits_for == "replay" for one in held):
         _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
         return
-    if any(one.seen < live.history.post_seq for one in held):
+    if any(one.seen < live.history.post_seq or one.suspend.room for one in held):
         # What it waits for may have come while other branches were still at work: look again at once.
         _leave_pending(live, "")
         return

@@ -66,7 +66,7 @@ class Wait:
 class Suspend:
     """This branch cannot go on until somebody acts (or a time comes, if given)."""
 
-    __slots__ = ("question", "text", "until_ms", "waits_for")
+    __slots__ = ("question", "room", "text", "until_ms", "waits_for")
 
     def __init__(
         self,
@@ -75,7 +75,10 @@ class Suspend:
         question: str = "",
         until_ms: int = 0,
         text: str = "",
+        room: bool = False,
     ) -> None:
+        self.room = room
+        """Of a budget: calls in flight may give enough of it back; it is looked at again when they settle."""
         self.waits_for = waits_for
         self.question = question
         self.until_ms = until_ms

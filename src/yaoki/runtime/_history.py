@@ -78,6 +78,8 @@ class History:
         self.signals = Mailbox()
         self.cancel: Cancel | None = None
         self.spent = Spent()
+        self.in_flight = Spent()
+        """What attempts under way have reserved, as part of `spent`: tokens and cost_usd."""
         self.gaps: list[str] = []
         self.met: list[tuple[Past, Met]] = []
         self.attempts = 0
@@ -248,7 +250,8 @@ class History:
         if record.attempt > 1:
             self.spent.retries += 1
         if record.reserved:
-            self._use(record.reserved, 1)
+            _use(self.spent, record.reserved, 1)
+            _use(self.in_flight, record.reserved, 1)
 
     def _settle(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Settle)
@@ -256,14 +259,12 @@ class History:
         if past is None:
             msg = f"the journal settles {key}, which it never began. See: yaoki show RUN --journal"
             raise StoreCorrupt(msg)
-        if past.begin is not None and past.begin.reserved and past.open and record.used is not None:
-            self._use(past.begin.reserved, -1)
         again = not past.open
+        if not again:  # what is decided anew about an attempt was used once
+            self._note_use(past, record)
         past.note_settle(record)
         if record.value is not ABSENT:
             past.value_seq = seq
-        if record.used:
-            self._use(record.used, 1)
         failure = record.failure
         if failure is None or failure.scope is not Scope.PROCESS:
             self.progress_deaths = self.deaths
@@ -273,6 +274,18 @@ class History:
             parent = self.steps.get(key[: key.index("!")])
             if parent is not None:
                 parent.note_cleared(parent.begun)
+
+    def _note_use(self, past: Past, record: Settle) -> None:
+        """What was used takes the place of what was reserved; of what says nothing, that stays spent."""
+        reserved = past.begin.reserved if past.begin is not None else None
+        if reserved:
+            _use(self.in_flight, reserved, -1)
+            if record.used is not None:
+                _use(self.spent, reserved, -1)
+        if record.used:
+            _use(self.spent, record.used, 1)
+        if record.uncounted and record.uncounted not in self.gaps:
+            self.gaps.append(record.uncounted)
 
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
@@ -295,10 +308,6 @@ class History:
                 met.failure, met.then = failure, then
                 return True
         return False
-
-    def _use(self, used: dict[str, float], sign: int) -> None:
-        self.spent.tokens += sign * int(used.get("tokens", 0))
-        self.spent.cost_usd += sign * used.get("cost_usd", 0.0)
 
     def _hold(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Hold)
@@ -484,6 +493,11 @@ class History:
         assert isinstance(record, Cancel)
         if seq > self._redriven_after:
             self.cancel = record
+
+
+def _use(spent: Spent, used: dict[str, float], sign: int) -> None:
+    spent.tokens += sign * int(used.get("tokens", 0))
+    spent.cost_usd += sign * used.get("cost_usd", 0.0)
 
 
 POSTS_FROM = 1 << 31

@@ -267,7 +267,14 @@ class Live(Struct, kw_only=True, eq=False):
         if self.observers:
             tell(self.observers, Event(run_id=self.name, loop=self.loop.name, key=key, record=record))
 
-    def admit(self, *, first: bool, deadline_ms: int, now_ms: int) -> Admission:
+    @property
+    def cost_bounded(self) -> bool:
+        """Whether a bound on cost hangs on what calls report."""
+        return self.declared.cost_usd is not None
+
+    def admit(
+        self, *, first: bool, deadline_ms: int, now_ms: int, reserved: dict[str, float] | None = None
+    ) -> Admission:
         """Ask whether an attempt may begin now."""
         history = self.history
         return admit(
@@ -278,6 +285,8 @@ class Live(Struct, kw_only=True, eq=False):
             first=first,
             deadline_ms=deadline_ms,
             now_ms=now_ms,
+            reserved=reserved,
+            in_flight=history.in_flight,
         )
 
     def stop_with(self, halt: Halt) -> None:

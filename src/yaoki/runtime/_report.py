@@ -143,8 +143,8 @@ def _next_action(receipt: Receipt[Any]) -> str:
 def _top_up(name: str, text: str) -> str:
     """Return the command that adds as much again as the run had, by what it says it has used up."""
     noun, _, used = text.partition(": ")
-    flag = {"calls": "--calls", "tokens": "--tokens", "cost": "--cost-usd"}.get(noun)
-    bound = used.rpartition(" of ")[2].lstrip("$")
+    flag = {"calls": "--calls", "tokens": "--tokens", "budget": "--cost-usd", "cost": "--cost-usd"}.get(noun)
+    bound = used.partition(" (")[0].rpartition(" of ")[2].lstrip("$")
     return f"yaoki top-up {name} {flag} {bound}" if flag is not None else f"yaoki top-up {name} --calls 1"
 
 
