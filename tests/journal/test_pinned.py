@@ -87,4 +87,4 @@ def test_every_kind_of_record_has_a_number():
 
 
 def test_the_store_marks_its_file_with_this_number_and_schema():
-    assert (_schema.APPLICATION_ID, _schema.VERSION) == (1497452363, 1)
+    assert (_schema.APPLICATION_ID, _schema.VERSION) == (1497452363, 4)

@@ -35,6 +35,8 @@ class Admission(Struct, frozen=True, kw_only=True):
     """`cancel`: the run was cancelled · `ladder`: this step's ladder is over, as `text` says."""
     text: str = ""
     """One line for people; empty for `go`."""
+    freed: int = -1
+    """For the budget of a group: how often that had freed when it had no room."""
 
 
 _GO = Admission(go=True)

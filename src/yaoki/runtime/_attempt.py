@@ -72,12 +72,29 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
     deadline_ms = now_ms + int(retry.deadline_s * 1000)
     if past is not None and past.deadline_at and past.question is None:  # a person's order starts it anew
         deadline_ms = _deadline_left(live, past)
+    refused: Admission | None = None
     while True:
         if live.halt is not None:
             yield Suspend("halt")
-        admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved)
+        admission = refused or live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved)
         if admission.go:
-            break
+            if past is None and step.branch.replaying:
+                # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
+                yield Suspend("replay")
+            slot = past.slot if past is not None else -1
+            if slot < 0:
+                slot = yield from _slot_for(live, step, past)
+                if slot < 0:
+                    return False, None
+                past = live.history.steps.get(step.key)
+            number = 1 if past is None else past.attempts + 1
+            begin = _begin(live, step, past, now_ms, number, slot, deadline_ms, reserved)
+            refused = yield Write(step.key, begin, barrier_of(begin))
+            if refused is not None:
+                continue
+            outcome = yield call_of(step, past, begin, now_ms)
+            return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
+        refused = None
         in_question = past is not None and bool(admission.cap) and in_doubt(past.effect, past.executed)
         if past is not None and (admission.stop == "ladder" or in_question):
             yield Write(step.key, _ended_settle(live, step, past, admission.text))
@@ -86,20 +103,6 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         waited_ms = live.now_ms() - now_ms
         now_ms += waited_ms
         deadline_ms += waited_ms
-    if past is None and step.branch.replaying:
-        # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
-        yield Suspend("replay")
-    slot = past.slot if past is not None else -1
-    if slot < 0:
-        slot = yield from _slot_for(live, step, past)
-        if slot < 0:
-            return False, None
-        past = live.history.steps.get(step.key)
-    number = 1 if past is None else past.attempts + 1
-    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms, reserved)
-    yield Write(step.key, begin, barrier_of(begin))
-    outcome = yield call_of(step, past, begin, now_ms)
-    return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
 
 
 def _slot_for(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, Any, int]:
@@ -122,7 +125,7 @@ def first_begin(live: Live, step: Step) -> Begin | None:
 
     The way of nearly every step, so it takes no generator: the same questions as `attempt` asks, all answered yes.
     """
-    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step):
+    if live.halt is not None or live.group or step.branch.replaying or tool_has_orphans(live, step):
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms
@@ -210,7 +213,7 @@ def _not_admitted(live: Live, step: Step, past: Past | None, admission: Admissio
     else:
         if past is None and step.key not in live.history.steps:
             yield Write(step.key, hold_of(live, step, "budget", deadline_ms))
-        yield Suspend("budget", text=text, room=admission.wait == "room")
+        yield Suspend("budget", text=text, room=admission.wait == "room", freed=admission.freed)
 
 
 def adopted(

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
+from yaoki.runtime._groups import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,6 +186,10 @@ class Live(Struct, kw_only=True, eq=False):
     run: int
     name: str
     epoch: int
+    group: str = ""
+    """The group whose budget it shares."""
+    counted: Counted = Counted()
+    """What of this run its group has been charged with."""
     loop: Loop[Any, Any]
     history: History
     declared: Budget
@@ -270,7 +275,7 @@ class Live(Struct, kw_only=True, eq=False):
     @property
     def cost_bounded(self) -> bool:
         """Whether a bound on cost hangs on what calls report."""
-        return self.declared.cost_usd is not None
+        return self.declared.cost_usd is not None or bool(self.group)
 
     def admit(
         self, *, first: bool, deadline_ms: int, now_ms: int, reserved: dict[str, float] | None = None

@@ -181,15 +181,19 @@ def _named(usage: Usage, result: object) -> Usage:
 
 def _as_usage(said: object) -> Usage | None:
     """Return a vendor's usage object, or a mapping of our own fields, as ours; None if it is neither."""
-    if isinstance(cast("object", said), Mapping):
-        fields = cast("Mapping[str, Any]", said)
-        if fields and set(fields) <= set(Usage.__struct_fields__):
-            return Usage(**fields)
+    own = _own_fields(said)
+    if own is not None:
+        return Usage(**own)
     for read in (_google, _chat, _messages):
         found = read(said)
         if found is not None:
             return found
     return None
+
+
+def _own_fields(said: object) -> Mapping[str, Any] | None:
+    fields = cast("Mapping[str, Any]", said) if isinstance(said, Mapping) else None
+    return fields if fields and set(fields) <= set(Usage.__struct_fields__) else None
 
 
 def _chat(said: object) -> Usage | None:
