@@ -63,7 +63,7 @@ def test_what_calls_report_is_counted_and_an_empty_budget_waits_and_goes_on_wher
 def test_dollars_used_up_name_themselves_and_what_to_type(house):
     receipt = house.run(counted(house, asking(house), 4, Budget(cost_usd=0.1)).bind())
     assert receipt.text == "budget: $0.10 of $0.10"
-    assert receipt.next_action == "yaoki top-up r --cost-usd 0.10"
+    assert receipt.next_action == "yaoki top-up r --cost-usd 0.1"
 
 
 def test_dollars_used_up_cap_the_run_with_its_saved_state(house):

@@ -11,7 +11,7 @@ from yaoki.records import State
 
 if TYPE_CHECKING:
     from yaoki.cli._views_text import Commands, Now, Span
-    from yaoki.journal import Brake
+    from yaoki.journal import Brake, Group
     from yaoki.runtime._receipt import Receipt
 
 __all__ = ["Around", "next_lines", "paused_lines", "taken_lines"]
@@ -28,6 +28,8 @@ class Around:
     workers: int = 0
     """How many workers of the store live."""
     brake: Brake | None = None
+    group: Group | None = None
+    """The group whose budget it shares."""
 
 
 def paused_lines(around: Around, now: Now, commands: Commands) -> list[Line]:
@@ -53,7 +55,7 @@ def next_lines(receipt: Receipt[Any], commands: Commands, around: Around, now: N
         case State.DEAD:
             return _dead(receipt, commands)
         case State.CAPPED:
-            return _capped(receipt, commands)
+            return _capped(receipt, commands, around)
         case State.CANCELLED:
             return _choices([(commands.verb("redrive", receipt.run_id), "takes it up again at the step it ended at")])
         case _:
@@ -137,12 +139,21 @@ _FLAGS = {
 }
 
 
-def _capped(receipt: Receipt[Any], commands: Commands) -> list[Line]:
+def _capped(receipt: Receipt[Any], commands: Commands, around: Around) -> list[Line]:
+    if receipt.stopped_by.startswith("group."):
+        noun = receipt.stopped_by.removeprefix("group.")
+        bound = getattr(around.group, f"{noun}_max", None) or 1
+        group = commands.verb("top-up", "--group", receipt.group, f"--{noun.replace('_', '-')}", f"{bound:g}")
+        return _raised(group, receipt, commands)
     field = _FLAGS.get(receipt.stopped_by)
     if field is None:
         return []
     more = f"{receipt.budget.get(field, 1):g}"
     top_up = commands.verb("top-up", receipt.run_id, f"--{field.replace('_', '-')}", more)
+    return _raised(top_up, receipt, commands)
+
+
+def _raised(top_up: str, receipt: Receipt[Any], commands: Commands) -> list[Line]:
     return [
         line("That is an end. If it should go on all the same:"),
         line("  ", (top_up, "command"), ("   or however much more, then", "dim")),

@@ -152,7 +152,7 @@ def _top_up(receipt: Receipt[Any]) -> str:
     noun, _, used = text.partition(": ")
     flag = {"calls": "--calls", "tokens": "--tokens", "budget": "--cost-usd", "cost": "--cost-usd"}.get(noun)
     bound = used.partition(" (")[0].rpartition(" of ")[2].lstrip("$")
-    return f"yaoki top-up {name} {flag} {bound}" if flag is not None else f"yaoki top-up {name} --calls 1"
+    return f"yaoki top-up {name} {flag} {float(bound):g}" if flag is not None else f"yaoki top-up {name} --calls 1"
 
 
 def _shown_file(receipt: Receipt[Any]) -> str:

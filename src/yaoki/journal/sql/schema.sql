@@ -23,8 +23,8 @@ create table run (
     -- Last, since a column behind a large one is read through all of its pages.
     input      blob    not null,
     value      blob                                 -- what a final run returned
-    cost_nusd  integer not null default 0           -- what it had cost when it was last left, in billionths of a dollar
-) strict;
+    -- What it had cost when it was last left, in billionths of a dollar.
+    , cost_nusd integer not null default 0) strict;
 
 -- Due runs of a loop are found in O(due). The literal must stand in the query too, or the index is not used.
 create index run_wake on run (loop, wake_ms) where wake_ms > 0;
