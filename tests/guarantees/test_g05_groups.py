@@ -8,6 +8,7 @@ import signal
 from tests.cli.command import until
 from tests.crash.processes import Life
 from tests.crash.world import STAGE, World
+from tests.guarantees import group_worker
 from tests.guarantees.group_worker import USED, plain
 from yaoki import Runner
 from yaoki.records import Begin, State
@@ -19,7 +20,7 @@ TOKENS_MAX = CALLS_MAX * USED
 WORKERS, KILLS, CALLS_A_KILL = 10, 10, 4
 
 
-def test_ten_processes_killed_now_and_then_never_spend_more_than_their_group_has(tmp_path):
+def test_ten_processes_killed_now_and_then_never_spend_more_than_their_group_has(tmp_path, monkeypatch):
     url, outside = f"sqlite:///{tmp_path / 's.db'}", tmp_path / "world.jsonl"
     with Runner(url) as runner:
         runner.group("night", tokens=TOKENS_MAX)
@@ -46,6 +47,7 @@ def test_ten_processes_killed_now_and_then_never_spend_more_than_their_group_has
 
     with Runner(url) as runner:
         STAGE.world = World(outside)
+        monkeypatch.setattr(group_worker, "PAUSE_S", 0)
         runner.work(plain, until="idle")
         group = runner.store.group("night")
         rows = runner.list()

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.policy.strategies import some
-from yaoki.journal import Charge
-from yaoki.records import Begin, Entry, Executed, Failure, FailureKind, Settle, Spend
+from yaoki.records import Begin, Charge, Entry, Executed, Failure, FailureKind, Settle, Spend
 from yaoki.runtime._groups import charge_of, counted
 from yaoki.runtime._history import History
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from yaoki.cli._views_text import Now
     from yaoki.journal import Brake
-    from yaoki.journal import Group as Budgeted
+    from yaoki.records import Group as Budgeted
     from yaoki.runtime._receipt import Receipt
 
 __all__ = ["GROUPS", "Group", "Picture", "group_of", "status_names"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yaoki.cli._views_text import Commands, Span
-    from yaoki.journal import Group
+    from yaoki.records import Group
 
 __all__ = ["group_data", "group_lines", "spent_line"]
 

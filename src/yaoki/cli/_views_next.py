@@ -11,7 +11,8 @@ from yaoki.records import State
 
 if TYPE_CHECKING:
     from yaoki.cli._views_text import Commands, Now, Span
-    from yaoki.journal import Brake, Group
+    from yaoki.journal import Brake
+    from yaoki.records import Group
     from yaoki.runtime._receipt import Receipt
 
 __all__ = ["Around", "next_lines", "paused_lines", "taken_lines"]

@@ -2,29 +2,24 @@
 Groups of runs that share a budget: one row each, counted in the very transactions that write what is counted.
 
 A group's row is at any moment the sum of what the journals of its runs say: a record and its charge are one
-transaction, so no death counts one without the other, none twice. Dollars are whole billionths here, so that any
-number of additions and subtractions is exact.
+transaction, so no death counts one without the other, none twice. Dollars are whole billionths here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from yaoki.errors import DeclarationError
 from yaoki.journal._discarding import Discarding
+from yaoki.records import GROUP_FIELDS, NANO, Charge, Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from yaoki.journal._sqlite import Cursor, Row
 
-__all__ = ["GROUP_FIELDS", "NANO", "Charge", "Group", "Groups"]
+__all__ = ["Groups"]
 
-NANO = 1_000_000_000
-"""Parts a dollar is counted in."""
-GROUP_FIELDS = ("calls", "tokens", "cost_usd")
 _NAME_MAX = 200
 
 _COLUMNS = (
@@ -47,48 +42,6 @@ WAKE = """
 SPENT_BY_STATE = """
     select state, sum(cost_nusd) from run indexed by run_cost where cost_nusd > 0 and (?1 = '' or loop = ?1)
     group by state"""
-
-
-class Charge(NamedTuple):
-    """What a record changes of its run's group: what is counted, and what of that is reserved by calls in flight."""
-
-    group: str
-    calls: int = 0
-    tokens: int = 0
-    cost_nusd: int = 0
-    tokens_held: int = 0
-    cost_nusd_held: int = 0
-
-    @property
-    def nothing(self) -> bool:
-        """Whether nothing changes."""
-        return not any(self[1:])
-
-    @property
-    def frees(self) -> bool:
-        """Whether something comes back, or is known not to."""
-        return min(self[2:]) < 0
-
-
-class Group(Struct, frozen=True, kw_only=True):
-    """A group of runs and its budget, as the store has it at the moment of reading. A bound of None is none."""
-
-    name: str
-    calls_max: int | None
-    tokens_max: int | None
-    cost_usd_max: float | None
-    """Bounds with their top-ups."""
-    calls: int
-    tokens: int
-    cost_usd: float
-    """Spent by all its runs, what calls in flight have reserved included."""
-    tokens_held: int
-    cost_usd_held: float
-    """Reserved by calls in flight."""
-    freed: int
-    """Raised when something of it comes back, and by a top-up."""
-    runs: int
-    """How many runs of it there are (0 where it was not asked for)."""
 
 
 class Groups(Discarding):

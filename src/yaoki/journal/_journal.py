@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from yaoki.clock import Clock
     from yaoki.journal._barrier import Deliver, Sync
-    from yaoki.journal._groups import Charge, Group
     from yaoki.journal._rows import RunRow
-    from yaoki.records import Record
+    from yaoki.records import Charge, Group, Record
 
 __all__ = ["Journal"]
 

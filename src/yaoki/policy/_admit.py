@@ -116,7 +116,9 @@ def _over(spent: float, wants: float, bound: float) -> bool:
 
 
 def _usd(amount: float) -> str:
-    return f"${amount:.2f}" if amount == 0 or amount >= 0.01 else f"${amount:.4f}"  # noqa: PLR2004 - one cent
+    """Return dollars with cents; below a dollar, what is no whole number of cents with more places."""
+    cents = round(amount, 2)
+    return f"${amount:.2f}" if amount >= 1 or abs(amount - cents) < _HAIR else f"${amount:.4f}"
 
 
 def _refused(budget: Budget, field: str, text: str, *, comes_back: bool = False) -> Admission:

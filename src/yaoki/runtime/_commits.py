@@ -17,8 +17,8 @@ from yaoki.runtime._groups import charge_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from yaoki.journal import Charge, Journal
-    from yaoki.records import Record
+    from yaoki.journal import Journal
+    from yaoki.records import Charge, Record
     from yaoki.runtime._live import Live
 
 __all__ = ["Commits"]

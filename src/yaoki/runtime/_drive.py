@@ -8,10 +8,10 @@ from msgspec import Raw, Struct
 
 from yaoki.classify import classify, process_died
 from yaoki.errors import EncodingError, Fenced, JournalError, Passing, RunBusy, StepFailed, YaokiError
-from yaoki.journal import NANO
 from yaoki.policy import Ladder, crash_verdict, decide
 from yaoki.records import (
     ABSENT,
+    NANO,
     Cause,
     Claimed,
     Ended,

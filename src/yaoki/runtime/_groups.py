@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from yaoki.errors import DeclarationError, Fenced, JournalError
-from yaoki.journal import GROUP_FIELDS, NANO, Charge, Group
 from yaoki.policy import Admission, Budget, admit_spending
-from yaoki.records import Spent
+from yaoki.records import GROUP_FIELDS, NANO, Charge, Group, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

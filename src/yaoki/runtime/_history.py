@@ -43,6 +43,7 @@ from yaoki.runtime._mailbox import TAKEN, Mailbox
 from yaoki.runtime._past import Asked, Past, Slots
 from yaoki.runtime._receipt import Met
 from yaoki.runtime._saved import Saved
+from yaoki.runtime._usage import count, count_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -250,8 +251,8 @@ class History:
         if record.attempt > 1:
             self.spent.retries += 1
         if record.reserved:
-            _use(self.spent, record.reserved, 1)
-            _use(self.in_flight, record.reserved, 1)
+            count(self.spent, record.reserved, 1)
+            count(self.in_flight, record.reserved, 1)
 
     def _settle(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Settle)
@@ -261,7 +262,9 @@ class History:
             raise StoreCorrupt(msg)
         again = not past.open
         if not again:  # what is decided anew about an attempt was used once
-            self._note_use(past, record)
+            count_use(self.spent, self.in_flight, past.begin.reserved if past.begin is not None else None, record.used)
+        if record.uncounted and record.uncounted not in self.gaps:
+            self.gaps.append(record.uncounted)
         past.note_settle(record)
         if record.value is not ABSENT:
             past.value_seq = seq
@@ -274,18 +277,6 @@ class History:
             parent = self.steps.get(key[: key.index("!")])
             if parent is not None:
                 parent.note_cleared(parent.begun)
-
-    def _note_use(self, past: Past, record: Settle) -> None:
-        """What was used takes the place of what was reserved; of what says nothing, that stays spent."""
-        reserved = past.begin.reserved if past.begin is not None else None
-        if reserved:
-            _use(self.in_flight, reserved, -1)
-            if record.used is not None:
-                _use(self.spent, reserved, -1)
-        if record.used:
-            _use(self.spent, record.used, 1)
-        if record.uncounted and record.uncounted not in self.gaps:
-            self.gaps.append(record.uncounted)
 
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
@@ -493,11 +484,6 @@ class History:
         assert isinstance(record, Cancel)
         if seq > self._redriven_after:
             self.cancel = record
-
-
-def _use(spent: Spent, used: dict[str, float], sign: int) -> None:
-    spent.tokens += sign * int(used.get("tokens", 0))
-    spent.cost_usd += sign * used.get("cost_usd", 0.0)
 
 
 POSTS_FROM = 1 << 31

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yaoki.journal import NANO
-from yaoki.records import ABSENT, Executed, State
+from yaoki.records import ABSENT, NANO, Executed, State
 from yaoki.runtime._orphans import orphan_line
 from yaoki.runtime._receipt import Ask, Receipt
 

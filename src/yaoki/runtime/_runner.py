@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import builtins
     from types import TracebackType
 
-    from yaoki.journal import Claim, Group
-    from yaoki.records import Entry
+    from yaoki.journal import Claim
+    from yaoki.records import Entry, Group
     from yaoki.runtime._live import Halt, Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt

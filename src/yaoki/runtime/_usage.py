@@ -13,7 +13,9 @@ from yaoki.errors import DeclarationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["UNUSED", "Reserve", "Usage", "Used", "reservation", "usage_in", "used_by"]
+    from yaoki.records import Spent
+
+__all__ = ["UNUSED", "Reserve", "Usage", "Used", "count", "count_use", "reservation", "usage_in", "used_by"]
 
 _MOST = 2**53
 _RESERVED = ("tokens", "cost_usd")
@@ -76,6 +78,24 @@ def reservation(owner: str, amounts: object) -> dict[str, float]:
         if amount:
             found[name] = cast("float", amount)
     return found
+
+
+def count(of: Spent, amounts: Mapping[str, float], sign: int) -> None:
+    """Add amounts of tokens and dollars to what is spent, or take them off."""
+    of.tokens += sign * int(amounts.get("tokens", 0))
+    of.cost_usd += sign * amounts.get("cost_usd", 0.0)
+
+
+def count_use(
+    spent: Spent, in_flight: Spent, reserved: Mapping[str, float] | None, used: Mapping[str, float] | None
+) -> None:
+    """Count an attempt's end: what it used takes the place of what it reserved; if it says nothing, that stays."""
+    if reserved:
+        count(in_flight, reserved, -1)
+        if used is not None:
+            count(spent, reserved, -1)
+    if used:
+        count(spent, used, 1)
 
 
 class Used(NamedTuple):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from yaoki.clock import Clock
-    from yaoki.journal import Group, Journal, RunRow
+    from yaoki.journal import Journal, RunRow
+    from yaoki.records import Group
     from yaoki.runtime._past import Asked
     from yaoki.runtime._receipt import Receipt
 
