@@ -27,7 +27,7 @@ from yaoki.errors import (
     YaokiError,
 )
 from yaoki.policy import Budget, Retry
-from yaoki.records import Effect, Failure, FailureKind
+from yaoki.records import Effect, Failure, FailureKind, Group
 from yaoki.runtime import (
     INJECTED,
     AsyncRun,
@@ -43,6 +43,7 @@ from yaoki.runtime import (
     Toolbox,
     ToolCall,
     ToolResult,
+    Usage,
     loop,
     retry,
     tool,
@@ -64,6 +65,7 @@ __all__ = [
     "FailureKind",
     "Feedback",
     "ForModel",
+    "Group",
     "Happened",
     "InputMismatch",
     "JournalError",
@@ -90,6 +92,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolbox",
+    "Usage",
     "YaokiError",
     "classify",
     "loop",

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.crash.shapes import BY_COUNT, UNDONE, bound
+from tests.crash.shapes import BY_COUNT, GROUPED, SCARCE, UNDONE, bound
 from tests.crash.world import STAGE, Points, SimulatedCrash, World
 from yaoki import AsyncRunner, Receipt, Runner
 from yaoki.journal import Journal
 from yaoki.journal._foreign import our_own
-from yaoki.records import Begin, State
+from yaoki.records import Begin, Entry, Settle, Spend, State
+from yaoki.runtime._history import History
 from yaoki.testing import no_waits
 
 __all__ = [
@@ -39,8 +40,10 @@ __all__ = [
 ]
 
 RUN = "run-1"
+GROUP = "night"
 RESIDENCIES_MOST = 300
-HOOKED = ("create", "claim", "append", "append_batch", "leave", "sync")
+NANO_USD = 2e-9
+HOOKED = ("create", "claim", "begin", "append", "append_batch", "leave", "sync")
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,8 @@ def reside(case: Case, store: Store, points: Points) -> Receipt | None:
 def _reside(case: Case, store: Store, points: Points) -> Receipt:
     with Runner(url_of(store.path), restart_at_checkpoint=case.restart, drain_s=0.05) as runner:
         _prepare(runner.store, store, points)
+        if case.shape in GROUPED:
+            runner.submit(bound(case.shape, is_async=False), run_id=RUN, group=GROUP)
         return runner.run(bound(case.shape, is_async=False), run_id=RUN)
 
 
@@ -145,6 +150,8 @@ async def _reside_async(case: Case, store: Store, points: Points) -> Receipt:
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the dead complain to nobody
     async with AsyncRunner(url_of(store.path), restart_at_checkpoint=case.restart, drain_s=0.05) as runner:
         _prepare(runner.store, store, points)
+        if case.shape in GROUPED:
+            await runner.submit(bound(case.shape, is_async=True), run_id=RUN, group=GROUP)
         return await runner.run(bound(case.shape, is_async=True), run_id=RUN)
 
 
@@ -195,6 +202,7 @@ def live_on(case: Case, store: Store, kills: Iterator[int]) -> Ending:
         for _ in range(RESIDENCIES_MOST):
             points = Points(next(kills, 0), store.die)
             receipt = reside(case, store, points)
+            check_group(store)
             if receipt is None:
                 crashes += 1
                 where.append(points.where)
@@ -208,8 +216,41 @@ def live_on(case: Case, store: Store, kills: Iterator[int]) -> Ending:
 
 def _ending(store: Store, receipt: Receipt, world: World, crashes: int, where: list[str], trail: list[str]) -> Ending:
     with Runner.verbs(url_of(store.path)) as runner:
-        begun = sum(1 for _, key, record in runner.journal(RUN) if isinstance(record, Begin))
+        entries = runner.journal(RUN)
+    begun = sum(1 for _, key, record in entries if isinstance(record, Begin))
+    assert receipt.spent.tokens == begun_tokens(entries), where
     return Ending(receipt, world, begun, crashes, where, trail)
+
+
+def check_group(store: Store) -> None:
+    """Hold the group's row against the journal, as a death (or an end) has left both."""
+    with Runner.verbs(url_of(store.path)) as runner:
+        group = runner.store.group(GROUP)
+        row = runner.store.get(RUN)
+        if group is None or row is None:
+            return
+        history = History.of(runner.journal(RUN))
+        assert (group.calls, group.tokens) == (history.spent.calls, history.spent.tokens)
+        assert abs(group.cost_usd - history.spent.cost_usd) < NANO_USD
+        assert group.tokens_held == history.in_flight.tokens
+        assert abs(group.cost_usd_held - history.in_flight.cost_usd) < NANO_USD
+        assert not row.state.final or group.tokens_held == 0
+
+
+def begun_tokens(entries: list[Entry]) -> int:
+    """Return what attempts used, by their records alone: what they reserved, until they are settled with their use."""
+    tokens: dict[tuple[str, int], float] = {}
+    settled: set[tuple[str, int]] = set()
+    for _, key, record in entries:
+        if isinstance(record, Begin):
+            tokens[key, record.attempt] = (record.reserved or {}).get("tokens", 0)
+        elif isinstance(record, Settle) and (key, record.attempt) not in settled:
+            settled.add((key, record.attempt))
+            if record.used is not None:
+                tokens[key, record.attempt] = record.used.get("tokens", 0)
+        elif isinstance(record, Spend):
+            tokens[key, 0] = record.tokens
+    return round(sum(tokens.values()))
 
 
 def effects(case: Case, world: World) -> Counter:
@@ -236,7 +277,7 @@ def check_ending(case: Case, ending: Ending, undisturbed: Ending) -> None:
     assert receipt.status is undisturbed.receipt.status, (where, receipt.text, receipt.failure)
     done = world.done()
     assert not [effect for effect, times in done.items() if times > 1], (where, done)
-    if case.shape == "few_calls":  # what a dead process had begun stays spent, so fewer calls are left
+    if case.shape in SCARCE:  # what a dead process had begun stays spent, so fewer calls are left
         assert set(done) <= set(undisturbed.world.done()), where
     else:
         assert (receipt.value, receipt.partial) == (undisturbed.receipt.value, undisturbed.receipt.partial), where
@@ -246,5 +287,6 @@ def check_ending(case: Case, ending: Ending, undisturbed: Ending) -> None:
     assert world.calls <= ending.begun, where
     assert receipt.spent.calls <= receipt.budget["calls"], where
     assert receipt.spent.retries <= receipt.budget["retries"], where
+    assert receipt.spent.tokens <= receipt.budget.get("tokens", 0) or "tokens" not in receipt.budget, where
     assert not [ask for ask in receipt.asks if not ask.verdict], where
     assert people(ending) == people(undisturbed), where

@@ -8,12 +8,14 @@ from tests.crash.tools import ASYNC, SYNC
 from yaoki import AsyncRun, Budget, Run, StepFailed, Toolbox, ToolCall, loop
 from yaoki.runtime import Bound
 
-__all__ = ["BY_COUNT", "SHAPES", "TURNING", "UNDONE", "bound"]
+__all__ = ["BY_COUNT", "GROUPED", "SCARCE", "SHAPES", "TURNING", "UNDONE", "bound"]
 
 CALLS = Budget(calls=400, retries=300)
 TURNS = Budget(calls=400, retries=300, turns=10)
 TWO_TURNS = Budget(calls=400, retries=300, turns=2)
 FEW_CALLS = Budget(calls=3, retries=300, on_empty="cap")
+METERED = Budget(calls=400, retries=300, tokens=100_000, cost_usd=300)
+FEW_TOKENS = Budget(calls=400, retries=300, tokens=160, on_empty="cap")
 
 
 @dataclass
@@ -111,6 +113,36 @@ async def fan_async(run: AsyncRun) -> list[str]:
         return await ASYNC.look(name) + await ASYNC.charge("equal") + await ASYNC.note(name)
 
     return [s.value for s in await run.map(one, ["x", "y", "z"], limit=2)]
+
+
+@loop(budget=METERED, crashes_max=200, name="metered")
+def metered(run: Run) -> list[str]:
+    def one(name: str) -> str:
+        return SYNC.model(name) + SYNC.model(f"{name} again")
+
+    run.spend(tokens=1, cost_usd=0.01)
+    first = [SYNC.model("a"), SYNC.model("shaky b"), SYNC.model("busy c"), SYNC.charge("a")]
+    return first + [s.value for s in run.map(one, ["x", "y"], limit=2)]
+
+
+@loop(budget=METERED, crashes_max=200, name="metered")
+async def metered_async(run: AsyncRun) -> list[str]:
+    async def one(name: str) -> str:
+        return await ASYNC.model(name) + await ASYNC.model(f"{name} again")
+
+    run.spend(tokens=1, cost_usd=0.01)
+    first = [await ASYNC.model("a"), await ASYNC.model("shaky b"), await ASYNC.model("busy c"), await ASYNC.charge("a")]
+    return first + [s.value for s in await run.map(one, ["x", "y"], limit=2)]
+
+
+@loop(budget=FEW_TOKENS, crashes_max=200, name="few_tokens")
+def few_tokens(run: Run) -> list[str]:
+    return [SYNC.model(f"{n}") for n in range(8)]
+
+
+@loop(budget=FEW_TOKENS, crashes_max=200, name="few_tokens")
+async def few_tokens_async(run: AsyncRun) -> list[str]:
+    return [await ASYNC.model(f"{n}") for n in range(8)]
 
 
 @loop(budget=CALLS, crashes_max=200, name="nested")
@@ -280,6 +312,8 @@ SHAPES = {
     "turns": (turns, turns_async),
     "capped": (capped, capped_async),
     "few_calls": (few_calls, few_calls_async),
+    "metered": (metered, metered_async),
+    "few_tokens": (few_tokens, few_tokens_async),
     "fan": (fan, fan_async),
     "nested": (nested, nested_async),
     "healing": (healing, healing_async),
@@ -297,6 +331,11 @@ TURNING = ("turns", "capped", "saga")
 
 UNDONE = {"unbook": "book", "erase": "write"}
 """Tools that undo others'. A new pass does again what an earlier one has undone: what is left is compared."""
+SCARCE = ("few_calls", "few_tokens")
+"""Those whose budget runs out: what a dead process had begun stays spent, so less is left of it."""
+
+GROUPED = ("metered", "few_tokens", "nested")
+"""Those run in a group, whose row must say at any moment what the journal does."""
 
 BY_COUNT = ("recorded",)
 """Those whose arguments differ from run to run: their effects are compared by tool and number, not by key."""

@@ -59,6 +59,22 @@ def drafted(what: str, feedback: Feedback | None) -> str:
     return f"{what}: bad" if feedback is None else f"{what}: good"
 
 
+def asked_model(what: str, key: str) -> str:
+    value = STAGE.call("model", key, f"thought {what}", effect="dedup")
+    if what.startswith("shaky") and STAGE.nth("model", key) <= 1:
+        raise ConnectionResetError(104, "reset while it thought")
+    if what.startswith("busy") and STAGE.nth("model", key) <= 1:
+        raise ConnectionRefusedError(111, "refused")
+    return str(value)
+
+
+def used(answer: str) -> dict[str, float]:
+    return {"tokens": 10 + len(answer), "cost_usd": 0.001 * len(answer)}
+
+
+METERED = ForModel(reserve={"tokens": 100, "cost_usd": 0.3}, usage=used)
+
+
 def good(text: str) -> bool:
     return text.endswith("good")
 
@@ -277,5 +293,20 @@ def _async() -> SimpleNamespace:  # noqa: C901 - a list
     return SimpleNamespace(**locals())
 
 
+@tool(effect=Effect.IDEMPOTENT, retry=QUICK, agent=METERED)
+def model(what: str, *, idempotency_key: str = INJECTED) -> str:
+    return asked_model(what, idempotency_key)
+
+
+@tool(effect=Effect.IDEMPOTENT, retry=QUICK, agent=METERED, name="model")
+async def model_async(what: str, *, idempotency_key: str = INJECTED) -> str:
+    await asyncio.sleep(0)
+    value = asked_model(what, idempotency_key)
+    await asyncio.sleep(0)
+    return value
+
+
 SYNC = _sync()
+SYNC.model = model
 ASYNC = _async()
+ASYNC.model = model_async

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._views_text import Line, columns, line, plural
 from yaoki.records import State
-from yaoki.runtime._moves import moves
+from yaoki.runtime._moves import Move, moves
 
 if TYPE_CHECKING:
     from yaoki.cli._views_text import Commands, Now, Span
     from yaoki.journal import Brake
+    from yaoki.records import Group
     from yaoki.runtime._receipt import Receipt
 
 __all__ = ["Around", "next_lines", "paused_lines", "taken_lines"]
@@ -29,6 +30,8 @@ class Around:
     workers: int = 0
     """How many workers of the store live."""
     brake: Brake | None = None
+    group: Group | None = None
+    """The group whose budget it shares."""
 
 
 def paused_lines(around: Around, now: Now, commands: Commands) -> list[Line]:
@@ -54,7 +57,7 @@ def next_lines(receipt: Receipt[Any], commands: Commands, around: Around, now: N
         case State.DEAD:
             return _choices([(commands.verb(*move.words), move.means) for move in moves(receipt)])
         case State.CAPPED:
-            return _capped(receipt, commands)
+            return _capped(receipt, commands, around)
         case State.CANCELLED:
             return _choices([(commands.verb("redrive", receipt.run_id), "takes it up again at the step it ended at")])
         case _:
@@ -115,8 +118,16 @@ def _waiting(receipt: Receipt[Any], commands: Commands, around: Around, *, asked
     return []
 
 
-def _capped(receipt: Receipt[Any], commands: Commands) -> list[Line]:
+def _capped(receipt: Receipt[Any], commands: Commands, around: Around) -> list[Line]:
     found = moves(receipt)
+    if receipt.stopped_by.startswith("group."):
+        noun = receipt.stopped_by.removeprefix("group.")
+        bound = getattr(around.group, f"{noun}_max", None) or 1
+        words = ("top-up", "--group", receipt.group, f"--{noun.replace('_', '-')}", f"{bound:g}")
+        found = [
+            Move(words, "or however much more, then"),
+            Move(("redrive", receipt.run_id), "goes on where it was capped"),
+        ]
     if not found:
         return []
     top_up, redrive = found

@@ -16,6 +16,7 @@ from yaoki.journal._codec import encode
 from yaoki.journal._connect import open_store, outwait
 from yaoki.journal._faults import translate
 from yaoki.journal._foreign import hold, let_go, our_own
+from yaoki.journal._groups import ENSURE, Groups
 from yaoki.journal._noting import Noting
 from yaoki.journal._owning import FINISH
 from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.journal._barrier import Deliver, Sync
     from yaoki.journal._rows import RunRow
-    from yaoki.records import Record
+    from yaoki.records import Charge, Group, Record
 
 __all__ = ["Journal"]
 
@@ -43,11 +44,11 @@ APPEND = """
     insert into journal select (?2 << 32) | ?3, ?4, ?5, ?6 from run where id = ?2 and epoch = ?1 and owner <> 0"""
 LEAVE = """
     update run set state = ?3, wake_ms = ?4, waits_for = ?5, note = ?6, value = ?7, owner = 0, changed_ms = ?8,
-        ended_ms = ?9
+        ended_ms = ?9, cost_nusd = ?10
     where id = ?2 and epoch = ?1 and owner <> 0"""
 
 
-class Journal(Noting):
+class Journal(Noting, Groups):
     """
     A store, held by one object: by a worker, which may claim runs, or by a verb, which may not.
 
@@ -144,20 +145,28 @@ class Journal(Noting):
         with self._transaction("create a run") as cursor:
             self._refuse_discarded(name)
             cursor.execute(CREATE, (name, loop, input, file, group, self._clock.now_ms()))
+            if group:
+                cursor.execute(ENSURE, (group,))
             row = cursor.execute(BY_NAME, (name,)).fetchall()[0]
         self._stirred = True
         return row_of(row)
 
-    def append(self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]]) -> None:
+    def append(
+        self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]], charge: Charge | None = None
+    ) -> None:
         """
         Write records of a run this worker drives, from `seq` on: all of them or, if fenced, none.
+
+        `charge` is what they change of the run's group, counted in the same transaction.
 
         Raises:
             Fenced: The run was claimed by another since, or left.
         """
-        if len(items) != 1:
-            with self._transaction("append to the journal"):
+        if len(items) != 1 or charge is not None:
+            with self._transaction("append to the journal") as cursor:
                 self._append_all(run, epoch, seq, items)
+                if charge is not None:
+                    self._charge(cursor, charge)
             return
         if self.failed is not None:
             self._refuse_failed()
@@ -172,24 +181,57 @@ class Journal(Noting):
         if not inserted:
             raise _fenced(run, epoch)
 
+    def begin(
+        self,
+        run: int,
+        epoch: int,
+        seq: int,
+        item: tuple[str, Record],
+        *,
+        charge: Charge,
+        admits: Callable[[Group], bool],
+    ) -> bool:
+        """
+        Write the begin of an attempt, if the run's group, as it is in that very transaction, admits it.
+
+        Returns whether it was written. `admits` must not use this journal. A run that was refused is made pending, if
+        it waits by then, when something of the group's budget comes back.
+
+        Raises:
+            Fenced: As for `append`.
+        """
+        with self._transaction("begin in a group") as cursor:
+            if not self._admitted(cursor, charge, admits):
+                return False
+            self._append_all(run, epoch, seq, (item,))
+            self._charge(cursor, charge)
+        return True
+
     def append_batch(
-        self, batch: Sequence[tuple[int, int, int, Sequence[tuple[str, Record]]]]
+        self,
+        batch: Sequence[tuple[int, int, int, Sequence[tuple[str, Record]]]],
+        charges: Sequence[Charge | None] = (),
     ) -> list[BaseException | None]:
         """
         Write records of many runs, `(run, epoch, seq, items)` each, in one transaction.
+
+        `charges` are those of each, as for `append`; none at all where no run is in a group.
 
         Returns, in order, `None` or the `Fenced` of that run, whose items are left out. Keep a batch to
         about 64 records: other processes wait for it.
         """
         results: list[BaseException | None] = []
-        with self._transaction("append to the journal"):
-            for run, epoch, seq, items in batch:
+        with self._transaction("append to the journal") as cursor:
+            for i, (run, epoch, seq, items) in enumerate(batch):
                 try:
                     self._append_all(run, epoch, seq, items)
                 except Fenced as fenced:  # by its first item: the epoch cannot change inside the transaction
                     results.append(fenced)
                 else:
                     results.append(None)
+                    charge = charges[i] if charges else None
+                    if charge is not None:
+                        self._charge(cursor, charge)
         return results
 
     def leave(
@@ -205,13 +247,16 @@ class Journal(Noting):
         note: str = "",
         value: bytes | None = None,
         seen: int = 0,
+        cost_nusd: int = 0,
+        waits_for_group: tuple[str, int] | None = None,
     ) -> None:
         """
         Write the last records of this drive and let the run go, in one transaction.
 
         A final `state` sets the run's end. A run left sleeping or waiting while a post came that its driver had
         not read is left `pending` instead, so no answer is slept over: `seen` is the highest seq of a post the
-        driver has taken into account, if any came since the claim.
+        driver has taken into account, if any came since the claim. Likewise `waits_for_group`: the group whose budget
+        it waits for, and how often that had freed when it was refused.
 
         Raises:
             Fenced: As for `append`; nothing was written.
@@ -221,10 +266,13 @@ class Journal(Noting):
             self._append_all(run, epoch, seq, items)
             if state in (State.SLEEPING, State.WAITING):
                 seen = max(seen, self._claimed_posts.get(run, 0))
-                if self._last_post(run) > seen:
+                missed = waits_for_group is not None and self.freed(waits_for_group[0]) > waits_for_group[1]
+                if missed or self._last_post(run) > seen:
                     state, wake_ms = State.PENDING, 0
             ended_ms = now_ms if state.final else 0
-            cursor.execute(LEAVE, (epoch, run, state.value, wake_ms, waits_for, note, value, now_ms, ended_ms))
+            cursor.execute(
+                LEAVE, (epoch, run, state.value, wake_ms, waits_for, note, value, now_ms, ended_ms, cost_nusd)
+            )
             if not self._connection.changes():
                 raise _fenced(run, epoch)
         self._claimed_posts.pop(run, None)

@@ -5,7 +5,7 @@ Nothing here reads a clock, rolls a die, writes or waits: history, policy, `now_
 comes out. Every engine and the simulator use the same ones.
 """
 
-from yaoki.policy._admit import Admission, admit, crash_verdict
+from yaoki.policy._admit import Admission, admit, admit_spending, crash_verdict
 from yaoki.policy._backoff import backoff_ceiling_s, full_jitter_s
 from yaoki.policy._budget import Budget
 from yaoki.policy._decide import Ladder, decide, end_of_ladder
@@ -41,6 +41,7 @@ __all__ = [
     "Retry",
     "Rung",
     "admit",
+    "admit_spending",
     "allows_repeat",
     "backoff_ceiling_s",
     "crash_verdict",

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from yaoki.records._groups import GROUP_FIELDS, NANO, Charge, Group
 from yaoki.records._run import (
     Cancel,
     Checkpoint,
@@ -46,13 +47,16 @@ from yaoki.records._words import (
 
 __all__ = [
     "ABSENT",
+    "GROUP_FIELDS",
     "KINDS",
     "LADDER_MS",
+    "NANO",
     "Adopt",
     "Answer",
     "Begin",
     "Cancel",
     "Cause",
+    "Charge",
     "Checkpoint",
     "Claimed",
     "Decision",
@@ -64,6 +68,7 @@ __all__ = [
     "FailureKind",
     "Fired",
     "Gap",
+    "Group",
     "Hold",
     "Parked",
     "Question",

@@ -98,7 +98,11 @@ class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     timeout: str = ""
     """For cause `timeout`: the identity of that `run.timeout`."""
     used: dict[str, float] | None = None
-    """Usage reported: tokens, cost_usd."""
+    """
+    Usage reported: tokens, cost_usd. It takes the place of what the begin reserved; none: that stays spent.
+    """
+    uncounted: str = ""
+    """What could not be counted of it, and why, for people."""
 
 
 class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

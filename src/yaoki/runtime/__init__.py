@@ -13,6 +13,7 @@ from yaoki.runtime._signature import INJECTED, Local
 from yaoki.runtime._survivors import end_survivors
 from yaoki.runtime._tool import BoundTool, Feedback, ForModel, Happened, NotHappened, Tool, tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult
+from yaoki.runtime._usage import Usage
 
 if TYPE_CHECKING:
     from yaoki.runtime._async_runner import AsyncRunner
@@ -39,6 +40,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolbox",
+    "Usage",
     "end_survivors",
     "loop",
     "retry",

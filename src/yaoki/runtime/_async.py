@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import Fenced, JournalError, Passing
-from yaoki.records import Cause
+from yaoki.records import Begin, Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
 from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
 from yaoki.runtime._deadlines import bounded, dressed_cancel
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._groups import asks_for_room, begin_in_group
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._step import make_step
@@ -140,14 +141,21 @@ class AsyncDriver:
                 sleeper.set_result(None)
         self.check_quiet()
 
-    def settled(self, key: str) -> None:
-        """Wake the calls that share a step's answer: it may have come."""
+    def settled(self, key: str, record: Record) -> None:
+        """Wake the calls that share a step's answer: it may have come; and those that wait for what it reserved."""
         for held in self.held:
-            if held.suspend.waits_for == "join" and held.suspend.text == key and not held.wake.done():
+            suspend = held.suspend
+            room = suspend.room and type(record) is Settle
+            if (room or (suspend.waits_for == "join" and suspend.text == key)) and not held.wake.done():
                 held.wake.set_result(None)
 
     def posted(self) -> None:
         """Look for answers, top-ups and cancels, and wake whom they concern."""
+        live = self.live
+        shared = [held for held in self.held if held.suspend.freed >= 0]
+        if shared and live.journal.freed(live.group) > min(held.suspend.freed for held in shared):
+            for held in shared:
+                _wake(held.wake)
         if not poll_posts(self.live) and self.live.halt is None:
             return
         for held in list(self.held):
@@ -330,8 +338,8 @@ class _Performance:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
-                    await self._write(effect)
-                    effect = steps.send(None)
+                    grouped = asks_for_room(self._driver.live, effect.key, effect.record)
+                    effect = steps.send(await (self._begin(effect) if grouped else self._write(effect)))
                 elif isinstance(effect, Call):
                     effect = steps.send(await self._call(effect))
                 else:
@@ -350,6 +358,22 @@ class _Performance:
             await self._driver.wait_until(effect.until_ms, effect.reason, self._branch)
         else:
             await self._driver.hold(effect, self._branch)
+
+    async def _begin(self, write: Write) -> object:
+        """Append a begin that must have room in the run's group; what is pending goes before it."""
+        driver = self._driver
+        assert isinstance(write.record, Begin)
+        driver.commits.flush()
+        refused = begin_in_group(driver.live, write.key, write.record)
+        if refused is None and self._cancelled is None:
+            if write.barrier is not Barrier.SYNCED:
+                driver.live.journal.mark()
+                return None
+            try:
+                await driver.commits.synced()
+            except asyncio.CancelledError as error:
+                self._cancelled = error
+        return refused
 
     async def _write(self, write: Write) -> None:
         live = self._driver.live
@@ -375,7 +399,7 @@ class _Performance:
             raise
         live.show(write.key, write.record)
         if self._driver.held:
-            self._driver.settled(write.key)
+            self._driver.settled(write.key, write.record)
 
     async def _call(self, call: Call) -> object:
         driver, branch = self._driver, self._branch

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from yaoki.journal import Claim
-    from yaoki.records import Entry
+    from yaoki.records import Entry, Group
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
@@ -292,6 +292,20 @@ class AsyncRunner(Base):
     async def top_up(self, run_id: str, *, by: str = "", **add: float) -> Receipt[Any]:
         """Add to a run's budget, as `Runner.top_up`."""
         return self._on_store.top_up(run_id, add, by=by)
+
+    async def group(
+        self, name: str, *, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None
+    ) -> Group:
+        """Set the budget of a group, as `Runner.group`."""
+        return self._on_store.group(name, {"calls": calls, "tokens": tokens, "cost_usd": cost_usd})
+
+    async def top_up_group(self, name: str, **add: float) -> Group:
+        """Add to a group's budget, as `Runner.top_up_group`."""
+        return self._on_store.top_up_group(name, add)
+
+    async def groups(self) -> builtins.list[Group]:
+        """Return the groups of the store and what they have spent, by name; at most 1,000."""
+        return [*self.store.groups()]
 
     async def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
         """Send a signal to a run, as `Runner.signal`."""

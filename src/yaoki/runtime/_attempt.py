@@ -34,10 +34,12 @@ from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._orphans import orphans_asked_about, tool_has_orphans
 from yaoki.runtime._step import Step, action_key
 from yaoki.runtime._tool import Feedback
+from yaoki.runtime._usage import UNUSED, Used, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from yaoki.policy import Admission
     from yaoki.runtime._past import Past
 
 __all__ = [
@@ -81,35 +83,39 @@ def attempt(
     now_ms = live.now_ms()
     ladder = past if rung == before else None
     first = ladder is None or not ladder.attempts or ladder.question is not None
+    reserved = step.tool.reserves(step.values)
     deadline_ms = _deadline_of(live, step, ladder, now_ms)
+    refused: Admission | None = None
     while True:
         if live.halt is not None and not live.undoing(step):
             yield Suspend("halt")
-        admission = live.admit(step, first=first, deadline_ms=deadline_ms, now_ms=now_ms)
+        admission = refused or live.admit(step, first=first, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved)
         if admission.go:
-            break
+            if past is None and step.branch.replaying:
+                # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
+                yield Suspend("replay")
+            slot = past.slot if past is not None else -1
+            if slot < 0:
+                slot = yield from _slot_for(live, step, past)
+                if slot < 0:
+                    return False, None
+                past = live.history.steps.get(step.key)
+            number = 1 if past is None or rung != before else past.attempts + 1
+            begin = _begin(live, step, past, now_ms, number, slot, deadline_ms, reserved, rung)
+            refused = yield Write(step.key, begin, barrier_of(begin))
+            if refused is not None:
+                continue
+            outcome = yield call_of(step, past, begin, now_ms)
+            return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
+        refused = None
         in_question = past is not None and bool(admission.cap) and in_doubt(past.effect, past.executed)
         if past is not None and (admission.stop == "ladder" or in_question):
             yield Write(step.key, _ended_settle(live, step, past, admission.text))
             return False, None
-        yield from _not_admitted(live, step, past, admission.cap, admission.stop, admission.text, deadline_ms)
+        yield from _not_admitted(live, step, past, admission, deadline_ms)
         waited_ms = live.now_ms() - now_ms
         now_ms += waited_ms
         deadline_ms += waited_ms
-    if past is None and step.branch.replaying:
-        # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
-        yield Suspend("replay")
-    slot = past.slot if past is not None else -1
-    if slot < 0:
-        slot = yield from _slot_for(live, step, past)
-        if slot < 0:
-            return False, None
-        past = live.history.steps.get(step.key)
-    number = 1 if past is None or rung != before else past.attempts + 1
-    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms, rung)
-    yield Write(step.key, begin, barrier_of(begin))
-    outcome = yield call_of(step, past, begin, now_ms)
-    return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
 
 
 def _slot_for(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, Any, int]:
@@ -134,14 +140,17 @@ def first_begin(live: Live, step: Step) -> Begin | None:
 
     The way of nearly every step, so it takes no generator: the same questions as `attempt` asks, all answered yes.
     """
-    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step) or step.tool.approve is not None:
+    if live.halt is not None or live.group or step.branch.replaying or tool_has_orphans(live, step):
+        return None
+    if step.tool.approve is not None:
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms
-    if not live.admit(step, first=True, deadline_ms=deadline_ms, now_ms=now_ms).go:
+    reserved = None if step.tool.agent.reserve is None else step.tool.reserves(step.values)
+    if not live.admit(step, first=True, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved).go:
         return None
     slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
-    return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms)
+    return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms, reserved)
 
 
 def barrier_of(begin: Begin) -> Barrier:
@@ -165,12 +174,22 @@ def settle(
     if isinstance(outcome, Raised):
         yield from _failed(live, step, begin, outcome)
     elif kept is not None:
-        yield from _settle_failure(live, step, begin, kept.failure, value_lost=kept.lost, output=kept.output)
+        yield from _settle_failure(
+            live, step, begin, kept.failure, value_lost=kept.lost, output=kept.output, used=kept.used
+        )
     return False, None
 
 
 def _begin(
-    live: Live, step: Step, past: Past | None, now_ms: int, number: int, slot: int, deadline_ms: int, rung: int = 0
+    live: Live,
+    step: Step,
+    past: Past | None,
+    now_ms: int,
+    number: int,
+    slot: int,
+    deadline_ms: int,
+    reserved: dict[str, float] | None,
+    rung: int = 0,
 ) -> Begin:
     """Return the record; what the tool alone decides was made ready when it was declared."""
     tool = step.tool
@@ -197,6 +216,7 @@ def _begin(
         cap_ms=cap_ms,
         check_after_ms=check_after_ms,
         timeout_ms=timeout_ms,
+        reserved=reserved,
         pgid=live.limits.pgid,
         given=ABSENT if tool.undo is None else live.given_to(step),
     )
@@ -212,17 +232,18 @@ def _key_of(live: Live, step: Step, past: Past | None, slot: int, rung: int) -> 
     return past.key if past is not None and past.key else action_key(live.name, step.action, slot)
 
 
-def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str, text: str, deadline_ms: int) -> Steps:
-    if stop == "cancel":
+def _not_admitted(live: Live, step: Step, past: Past | None, admission: Admission, deadline_ms: int) -> Steps:
+    text = admission.text
+    if admission.stop == "cancel":
         live.stop_with(Halt(to="cancelled", text=text, stopped_by="cancel", step=step.key))
         yield Suspend("halt")
-    elif cap:
-        live.stop_with(Halt(to="capped", text=text, stopped_by=cap, step=step.key))
+    elif admission.cap:
+        live.stop_with(Halt(to="capped", text=text, stopped_by=admission.cap, step=step.key))
         yield Suspend("halt")
     else:
         if past is None and step.key not in live.history.steps:
             yield Write(step.key, hold_of(live, step, "budget", deadline_ms))
-        yield Suspend("budget", text=text)
+        yield Suspend("budget", text=text, room=admission.wait == "room", freed=admission.freed)
 
 
 def adopted(
@@ -296,6 +317,7 @@ class Rejected(NamedTuple):
     failure: Failure
     lost: bool
     output: Raw
+    used: Used = UNUSED
 
 
 def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejected | None:
@@ -303,6 +325,9 @@ def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejec
     if type(outcome) is Raised:
         return None
     tool = step.tool
+    used = UNUSED
+    if tool.counts_usage:
+        used = used_by(tool.name, tool.agent.usage, outcome, begin.reserved, cost_bounded=live.cost_bounded)
     try:
         data = tool.codec.encode(outcome)
         if len(data) > live.limits.result_max_bytes:
@@ -311,15 +336,18 @@ def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejec
         decoded = step.declared.codec.decode(data)
     except EncodingError as error:
         failure = own_failure(FailureKind.PROGRAMMING, "value.lost", f"{tool.name}: {error}", Executed.YES)
-        return Rejected(failure, lost=True, output=ABSENT)
+        return Rejected(failure, lost=True, output=ABSENT, used=used)
     raw = Raw(data)
     if tool.agent.validate is not None:
         wrong = _verdict(tool.agent.validate, decoded)
         if wrong is not None:
             failure = own_failure(FailureKind.SEMANTIC, "output.rejected", wrong, Executed.YES)
-            return Rejected(failure, lost=False, output=raw)
+            return Rejected(failure, lost=False, output=raw, used=used)
     barrier = Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN
-    return Kept(Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=raw), decoded, barrier)
+    kept = Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=raw)
+    if used is not UNUSED:
+        kept = msgspec.structs.replace(kept, used=used.used, uncounted=used.uncounted)
+    return Kept(kept, decoded, barrier)
 
 
 def _verdict(validate: Any, value: object) -> str | None:
@@ -359,6 +387,7 @@ def _cancelled(live: Live, begin: Begin, raised: Raised) -> Settle:
         outcome="cancelled",
         executed=Executed.MAYBE if raised.started else Executed.NO,
         cause=raised.cause or Cause.LOOP,
+        used={} if begin.reserved and not raised.started else None,
         timeout=raised.timeout_key,
         decision=Decision(do="pass", why="control flow"),
     )
@@ -373,6 +402,7 @@ def _settle_failure(
     value_lost: bool = False,
     output: Raw = ABSENT,
     thread_alive: bool = False,
+    used: Used = UNUSED,
 ) -> Steps:
     past = live.history.steps[step.key]
     now_ms = live.now_ms()
@@ -387,6 +417,9 @@ def _settle_failure(
         decision=decision,
         value_lost=value_lost or (failure.executed is Executed.YES and output is ABSENT),
         output=output,
+        # What did not happen used nothing; of what may have happened, what was reserved stays spent.
+        used={} if begin.reserved and failure.executed is Executed.NO else used.used,
+        uncounted=used.uncounted,
     )
     yield Write(step.key, settle, Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN)
 

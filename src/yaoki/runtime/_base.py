@@ -159,6 +159,10 @@ class Base:
         if row.loop != loop.name:
             msg = f"run {name} belongs to loop {row.loop}, not {loop.name}; choose another run id. Nothing was changed."
             raise InputMismatch(msg, name)
+        if group and row.group != group:
+            whose = f"of group {row.group!r}" if row.group else "of no group"
+            msg = f"run {name} is {whose}, not of {group!r}; choose another run id. Nothing was changed."
+            raise InputMismatch(msg, name)
         if row.input != bound.data:
             msg = (
                 f"run {name} was started with other input ({_short(row.input)}, not {_short(bound.data)}); "

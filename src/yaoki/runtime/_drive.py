@@ -11,6 +11,7 @@ from yaoki.errors import EncodingError, Fenced, JournalError, Passing, RunBusy, 
 from yaoki.policy import Ladder, crash_verdict, decide
 from yaoki.records import (
     ABSENT,
+    NANO,
     Cause,
     Claimed,
     Ended,
@@ -27,6 +28,7 @@ from yaoki.runtime._attempt import at_rung
 from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._failures import placed
+from yaoki.runtime._groups import Counted, charge_of, counted
 from yaoki.runtime._history import History
 from yaoki.runtime._ladder import ladder
 from yaoki.runtime._live import Driver, Halt, Limits, Live
@@ -83,6 +85,8 @@ def take_up(
         run=row.id,
         name=row.name,
         epoch=row.epoch,
+        group=row.group,
+        counted=counted(history) if row.group else Counted(),
         loop=loop,
         history=history,
         declared=loop.budget,
@@ -107,7 +111,7 @@ def take_up(
         items.append((key, question))
         live.note(key, question)
     live.recall()
-    journal.append(row.id, row.epoch, seq, items)
+    journal.append(row.id, row.epoch, seq, items, charge_of(live) if live.group else None)
     journal.mark()
     for key, item in items:
         live.show(key, item)
@@ -313,13 +317,14 @@ def _park(live: Live, held: Sequence[Held]) -> None:
     if held and all(one.suspend.waits_for == "replay" for one in held):
         _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
         return
-    if any(one.seen < live.history.post_seq for one in held):
+    if any(one.seen < live.history.post_seq or one.suspend.room for one in held):
         # What it waits for may have come while other branches were still at work: look again at once.
         _leave_pending(live, "")
         return
     suspends = [one.suspend for one in held]
     first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal")), None)
     expiry = min((s.until_ms for s in suspends if s.until_ms), default=0)
+    freed = min((s.freed for s in suspends if s.freed >= 0), default=-1)
     now_ms = live.now_ms()
     times = [s for s in suspends if s.waits_for == "time"]
     if times:
@@ -327,7 +332,7 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         parked = Parked(at=now_ms, state="sleeping", waits_for="time", wake_at=expiry, text=text)
         # A sleeping run that also asks somebody is listed with those who need one.
         waits_for = first.waits_for if first is not None else "time"
-        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text)
+        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text, freed=freed)
         return
     text = _waiting_text(live, first) if first is not None else "waits"
     if first is not None and first.waits_for == "budget":
@@ -336,7 +341,7 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         parked = Parked(at=now_ms, state="waiting", waits_for="signal", wake_at=expiry, text=text)
     else:
         parked = Parked(at=now_ms, state="waiting", waits_for="person", wake_at=expiry, text=text)
-    _leave(live, State.WAITING, parked, wake_ms=expiry, waits_for=parked.waits_for, note=text)
+    _leave(live, State.WAITING, parked, wake_ms=expiry, waits_for=parked.waits_for, note=text, freed=freed)
 
 
 def _wait_for_code(live: Live, text: str, diff: str) -> None:
@@ -371,6 +376,7 @@ def _leave(
     waits_for: str = "",
     note: str = "",
     value: bytes | None = None,
+    freed: int = -1,
 ) -> None:
     items: list[tuple[str, Record]] = []
     if state.final:
@@ -393,6 +399,8 @@ def _leave(
             note=note[:500],
             value=value,
             seen=live.history.post_seq,
+            cost_nusd=round(live.history.spent.cost_usd * NANO),
+            waits_for_group=(live.group, freed) if freed >= 0 else None,
         )
     except Fenced:
         raise _taken_over(live) from None

@@ -32,7 +32,11 @@ class Barrier(IntEnum):
 
 
 class Write:
-    """Append one record under a step's identity."""
+    """
+    Append one record under a step's identity.
+
+    Answered with None; a begin for which the run's group has no room was not appended, and is answered with why.
+    """
 
     __slots__ = ("barrier", "key", "record")
 
@@ -66,7 +70,7 @@ class Wait:
 class Suspend:
     """This branch cannot go on until somebody acts (or a time comes, if given)."""
 
-    __slots__ = ("question", "text", "until_ms", "waits_for")
+    __slots__ = ("freed", "question", "room", "text", "until_ms", "waits_for")
 
     def __init__(
         self,
@@ -75,7 +79,13 @@ class Suspend:
         question: str = "",
         until_ms: int = 0,
         text: str = "",
+        room: bool = False,
+        freed: int = -1,
     ) -> None:
+        self.freed = freed
+        """How often the group whose budget is waited for had freed; -1: it is the run's own."""
+        self.room = room
+        """Of a budget: calls in flight may give enough of it back; it is looked at again when they settle."""
         self.waits_for = waits_for
         self.question = question
         self.until_ms = until_ms

@@ -45,6 +45,7 @@ from yaoki.runtime._past import Past, Slots
 from yaoki.runtime._receipt import Met
 from yaoki.runtime._saved import Saved
 from yaoki.runtime._undone import Undone
+from yaoki.runtime._usage import count, count_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,6 +88,8 @@ class History:
         self.signals = Mailbox()
         self.cancel: Cancel | None = None
         self.spent = Spent()
+        self.in_flight = Spent()
+        """What attempts under way have reserved, as part of `spent`: tokens and cost_usd."""
         self.gaps: list[str] = []
         self.undone = Undone()
         self.met: list[tuple[Past, Met]] = []
@@ -258,7 +261,8 @@ class History:
         if record.attempt > 1:
             self.spent.retries += 1
         if record.reserved:
-            self._use(record.reserved, 1)
+            count(self.spent, record.reserved, 1)
+            count(self.in_flight, record.reserved, 1)
 
     def _settle(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Settle)
@@ -266,14 +270,14 @@ class History:
         if past is None:
             msg = f"the journal settles {key}, which it never began. See: yaoki show RUN --journal"
             raise StoreCorrupt(msg)
-        if past.begin is not None and past.begin.reserved and past.open and record.used is not None:
-            self._use(past.begin.reserved, -1)
         again = not past.open
+        if not again:  # what is decided anew about an attempt was used once
+            count_use(self.spent, self.in_flight, past.begin.reserved if past.begin is not None else None, record.used)
+        if record.uncounted and record.uncounted not in self.gaps:
+            self.gaps.append(record.uncounted)
         past.note_settle(record)
         if record.value is not ABSENT:
             past.value_seq = seq
-        if record.used:
-            self._use(record.used, 1)
         failure = record.failure
         if failure is None or failure.scope is not Scope.PROCESS:
             self.progress_deaths = self.deaths
@@ -305,10 +309,6 @@ class History:
                 met.failure, met.then = failure, then
                 return True
         return False
-
-    def _use(self, used: dict[str, float], sign: int) -> None:
-        self.spent.tokens += sign * int(used.get("tokens", 0))
-        self.spent.cost_usd += sign * used.get("cost_usd", 0.0)
 
     def _hold(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Hold)

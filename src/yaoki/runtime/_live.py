@@ -11,6 +11,7 @@ from yaoki.codec import canonical
 from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
+from yaoki.runtime._groups import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,6 +191,10 @@ class Live(Struct, kw_only=True, eq=False):
     run: int
     name: str
     epoch: int
+    group: str = ""
+    """The group whose budget it shares."""
+    counted: Counted = Counted()
+    """What of this run its group has been charged with."""
     loop: Loop[Any, Any]
     history: History
     declared: Budget
@@ -286,7 +291,14 @@ class Live(Struct, kw_only=True, eq=False):
         hidden = step.tool.hidden
         return Raw(canonical({name: value for name, value in step.values.items() if name not in hidden}))
 
-    def admit(self, step: Step, *, first: bool, deadline_ms: int, now_ms: int) -> Admission:
+    @property
+    def cost_bounded(self) -> bool:
+        """Whether a bound on cost hangs on what calls report."""
+        return self.declared.cost_usd is not None or bool(self.group)
+
+    def admit(
+        self, step: Step, *, first: bool, deadline_ms: int, now_ms: int, reserved: dict[str, float] | None = None
+    ) -> Admission:
         """Ask whether an attempt may begin now."""
         history = self.history
         if step.fixed_key:
@@ -307,6 +319,8 @@ class Live(Struct, kw_only=True, eq=False):
             first=first,
             deadline_ms=deadline_ms,
             now_ms=now_ms,
+            reserved=reserved,
+            in_flight=history.in_flight,
         )
 
     def stop_with(self, halt: Halt) -> None:

@@ -104,6 +104,8 @@ class Receipt(Struct, Generic[R], kw_only=True, omit_defaults=False):
     diff: str = ""
     """For `code`: what the journal has and what the code asked for."""
     stopped_by: str = ""
+    group: str = ""
+    """The group whose budget it shares."""
     next_action: str = ""
     """The command that takes it on, or nothing."""
     file: str = ""

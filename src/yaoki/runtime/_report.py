@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yaoki.records import ABSENT, Executed, State
+from yaoki.records import ABSENT, NANO, Executed, State
 from yaoki.runtime._orphans import orphan_line
 from yaoki.runtime._receipt import Ask, Receipt
 from yaoki.runtime._undoing import undo_lines
@@ -72,7 +73,9 @@ def light_receipt(row: RunRow) -> Receipt[Any]:
         waiting_since=row.changed_ms if row.state in (State.WAITING, State.SLEEPING) else 0,
         text=row.note,
         file=row.file,
+        group=row.group,
     )
+    receipt.spent.cost_usd = row.cost_nusd / NANO
     receipt.next_action = _next_action(receipt)
     return receipt
 
@@ -135,7 +138,7 @@ def _next_action(receipt: Receipt[Any]) -> str:
         case State.WAITING:
             return {
                 "person": f"yaoki show {name}",
-                "budget": _top_up(name, receipt.text),
+                "budget": _top_up(receipt),
                 "code": f"yaoki show {name}",
                 "signal": f"yaoki signal {name} {receipt.text.removeprefix('signal ')} VALUE",
             }.get(receipt.waits_for, f"yaoki show {name}")
@@ -147,12 +150,15 @@ def _next_action(receipt: Receipt[Any]) -> str:
             return ""
 
 
-def _top_up(name: str, text: str) -> str:
-    """Return the command that adds as much again as the run had, by what it says it has used up."""
+def _top_up(receipt: Receipt[Any]) -> str:
+    """Return the command that adds as much again as the run, or its group, had, by what it says it has used up."""
+    name, text, lead = receipt.run_id, receipt.text, f"group {receipt.group}: "
+    if receipt.group and text.startswith(lead):
+        name, text = f"--group {shlex.quote(receipt.group)}", text.removeprefix(lead)
     noun, _, used = text.partition(": ")
-    flag = {"calls": "--calls", "tokens": "--tokens", "cost": "--cost-usd"}.get(noun)
-    bound = used.rpartition(" of ")[2].lstrip("$")
-    return f"yaoki top-up {name} {flag} {bound}" if flag is not None else f"yaoki top-up {name} --calls 1"
+    flag = {"calls": "--calls", "tokens": "--tokens", "budget": "--cost-usd", "cost": "--cost-usd"}.get(noun)
+    bound = used.partition(" (")[0].rpartition(" of ")[2].lstrip("$")
+    return f"yaoki top-up {name} {flag} {float(bound):g}" if flag is not None else f"yaoki top-up {name} --calls 1"
 
 
 def _shown_file(receipt: Receipt[Any]) -> str:

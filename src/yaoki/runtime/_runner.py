@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from yaoki.journal import Claim
-    from yaoki.records import Entry
+    from yaoki.records import Entry, Group
     from yaoki.runtime._live import Halt, Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
@@ -318,6 +318,34 @@ class Runner(Base):
             AnswerRefused: The run is final (a capped one may be topped up, then redriven).
         """
         return self._on_store.top_up(run_id, add, by=by)
+
+    def group(
+        self, name: str, *, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None
+    ) -> Group:
+        """
+        Set the budget of a group (all of its runs together, whoever drives them), and return how it stands.
+
+        `runner.group("night", cost_usd=20)`, then `submit(…, group="night")`. What is left out stays as it is; said
+        again it changes nothing, and top-ups stay. When it is used up, each run of the group waits for a
+        `top_up_group`, or ends `capped`, as its own `on_empty` says. On disk when this returns.
+
+        Raises:
+            DeclarationError: A bound that cannot work, or no name for a group.
+        """
+        return self._on_store.group(name, {"calls": calls, "tokens": tokens, "cost_usd": cost_usd})
+
+    def top_up_group(self, name: str, **add: float) -> Group:
+        """
+        Add to a group's budget: `top_up_group("night", cost_usd=5)`. On disk when this returns.
+
+        Raises:
+            DeclarationError: No such group, one without that bound, or an amount that is none.
+        """
+        return self._on_store.top_up_group(name, add)
+
+    def groups(self) -> builtins.list[Group]:
+        """Return the groups of the store and what they have spent, by name; at most 1,000."""
+        return [*self.store.groups()]
 
     def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
         """

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
-from yaoki.records import Cause
+from yaoki.records import Begin, Cause
 from yaoki.runtime import _context
 from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._groups import asks_for_room, begin_in_group, charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
@@ -40,7 +41,8 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         raise Fenced(f"run {live.name} is no longer driven here")
     seq = live.note(key, record)
     try:
-        live.journal.append(live.run, live.epoch, seq, [(key, record)])
+        charge = charge_of(live) if live.group else None
+        live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
         if barrier is Barrier.SYNCED:
             live.journal.sync()
         elif barrier is Barrier.STARTED:
@@ -178,8 +180,7 @@ class SyncDriver:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
-                    commit_inline(live, effect.key, effect.record, effect.barrier)
-                    effect = send(None)
+                    effect = send(self._write(effect))
                 elif isinstance(effect, Call):
                     lock.release()
                     try:
@@ -201,6 +202,17 @@ class SyncDriver:
         finally:
             steps.close()
             lock.release()
+
+    def _write(self, write: Write) -> object:
+        live, record = self.live, write.record
+        if not asks_for_room(live, write.key, record):
+            commit_inline(live, write.key, record, write.barrier)
+            return None
+        assert isinstance(record, Begin)
+        refused = begin_in_group(live, write.key, record)
+        if refused is None:
+            live.journal.sync() if write.barrier is Barrier.SYNCED else live.journal.mark()
+        return refused
 
     def _call(self, call: Call, branch: Branch) -> object:
         tool = call.step.tool

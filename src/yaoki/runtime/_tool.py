@@ -19,6 +19,7 @@ from yaoki.runtime._acting import refuse_rungs
 from yaoki.runtime._alone import call_alone, recover_sync
 from yaoki.runtime._signature import Parameters, hints_of
 from yaoki.runtime._undo_tool import undo_tool
+from yaoki.runtime._usage import Reserve, reservation
 
 __all__ = ["BoundTool", "Feedback", "ForModel", "Happened", "NotHappened", "Tool", "tool"]
 
@@ -55,15 +56,26 @@ class ForModel(Struct, frozen=True, kw_only=True):
     output is `semantic`: it is asked for again with the error, at most `repairs_max` times (0 to 100), where
     the tool takes `feedback`. `unsure="tell"` lets the model be told that an outcome is unknown instead of
     asking a person; nothing is repeated either way.
+
+    `reserve` says what an attempt takes of the run's budget before it is made: a mapping of `tokens` and `cost_usd`,
+    or a function of the arguments that returns one. It does not begin unless that is left; it is settled with what
+    was used. An attempt that did not happen gives it back; of one that may have happened, or whose process died, it
+    stays spent. `usage` is given the result and returns a `Usage`, a mapping of its fields, a vendor's usage object,
+    or None; without it the usage in a response of OpenAI's, Anthropic's or Google's clients is read. What says
+    nothing of its use counts as reserved.
     """
 
     validate: Callable[[Any], object] | None = None
     repairs_max: int = 2
     poll: bool = False
     unsure: Literal["ask", "tell"] = "ask"
+    usage: Callable[[Any], object] | None = None
+    reserve: Reserve | None = None
 
     def __post_init__(self) -> None:
         """Refuse bounds that cannot work."""
+        if self.reserve is not None and not callable(self.reserve):
+            reservation("ForModel", self.reserve)
         if not 0 <= self.repairs_max <= _REPAIRS_MOST:
             msg = f"ForModel: repairs_max is {self.repairs_max}; it lies between 0 and {_REPAIRS_MOST}"
             raise DeclarationError(msg)
@@ -145,6 +157,8 @@ class Tool(Generic[P, R]):
         self.orphan = orphan
         self.rungs = None if escalate is None else ladder_of(escalate)
         self.agent = agent or _PLAIN
+        self.counts_usage = agent is not None
+        """Whether its results are looked at for what they used."""
         self.check_after_s = check_after_s
         self.hidden = self.params.local | self.params.injected
         self._codec: Codec | None = None
@@ -222,6 +236,18 @@ class Tool(Generic[P, R]):
         if self.scope is None:
             return ""
         return self.scope if isinstance(self.scope, str) else str(self.scope(**values))
+
+    def reserves(self, values: dict[str, object]) -> dict[str, float] | None:
+        """
+        Return what an attempt with these arguments reserves of the budget, if anything.
+
+        Raises:
+            DeclarationError: `reserve=` returned no mapping of tokens and cost_usd.
+        """
+        reserve = self.agent.reserve
+        if reserve is None:
+            return None
+        return reservation(f"tool {self.name}", reserve(**values) if callable(reserve) else reserve) or None
 
     def key_values(self, values: dict[str, object]) -> object:
         """Return the arguments that identify the action."""

@@ -11,14 +11,18 @@ from yaoki.codec import codec_for, fits
 from yaoki.errors import AnswerRefused, EncodingError, RunNotFound
 from yaoki.policy import Budget
 from yaoki.records import ABSENT, Answer, Cancel, Entry, Question, Redrive, Signal, State, TopUp
+from yaoki.runtime._groups import group_bounds
 from yaoki.runtime._history import POSTS_FROM as POSTS
 from yaoki.runtime._history import History
 from yaoki.runtime._report import light_receipt, receipt_of
 from yaoki.runtime._run_base import refuse_signal_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from yaoki.clock import Clock
     from yaoki.journal import Journal, RunRow
+    from yaoki.records import Group
     from yaoki.runtime._past import Asked
     from yaoki.runtime._receipt import Receipt
 
@@ -122,6 +126,24 @@ class Verbs:
             raise AnswerRefused(msg)
         self._journal.post(row.id, TopUp(at=self._clock.now_ms(), add=add, by=by))
         return self.get(run_id)
+
+    def group(self, name: str, bounds: Mapping[str, float | None]) -> Group:
+        """
+        Set bounds over all runs of a group, and return it; what is None stays as it is. On disk when this returns.
+
+        Raises:
+            DeclarationError: A bound that cannot work, or no name.
+        """
+        return self._journal.set_group(name, group_bounds(name, bounds))
+
+    def top_up_group(self, name: str, add: Mapping[str, float]) -> Group:
+        """
+        Add to a group's budget; on disk when this returns. Its runs that wait for that become pending.
+
+        Raises:
+            DeclarationError: No such group, one without that bound, or an amount that is none; nothing was added.
+        """
+        return self._journal.top_up_group(name, group_bounds(name, add, add=True))
 
     def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
         """

@@ -23,7 +23,8 @@ create table run (
     -- Last, since a column behind a large one is read through all of its pages.
     input      blob    not null,
     value      blob                                 -- what a final run returned
-) strict;
+    -- What it had cost when it was last left, in billionths of a dollar.
+    , cost_nusd integer not null default 0) strict;
 
 -- Due runs of a loop are found in O(due). The literal must stand in the query too, or the index is not used.
 create index run_wake on run (loop, wake_ms) where wake_ms > 0;
@@ -31,6 +32,9 @@ create index run_wake on run (loop, wake_ms) where wake_ms > 0;
 create index run_state on run (state, loop);
 create index run_owner on run (owner) where owner <> 0;
 create index run_ended on run (state, ended_ms) where ended_ms > 0;
+create index run_grp on run (grp) where grp <> '';
+-- What runs cost is added up without reading a row.
+create index run_cost on run (state, loop, cost_nusd) where cost_nusd > 0;
 
 -- The packed rowid (run << 32 | seq) needs no second index and keeps a run's records side by side.
 -- seq below 2^31 is the driver's; from 2^31 on it is for posts from outside (answers, signals, cancel).
@@ -57,6 +61,24 @@ create table brake (
     scope text    primary key,
     by    text    not null,
     at_ms integer not null
+) strict;
+
+-- Runs that share a budget. Spent is what the journals of its runs say, added up in the transactions that write them.
+create table grp (
+    name            text    primary key,            -- run.grp
+    calls_max       integer,                        -- bounds as set; null is none
+    tokens_max      integer,
+    cost_nusd_max   integer,                        -- in billionths of a dollar, as all costs here
+    calls_more      integer not null default 0,     -- top-ups
+    tokens_more     integer not null default 0,
+    cost_nusd_more  integer not null default 0,
+    calls           integer not null default 0,     -- spent, what calls in flight have reserved included
+    tokens          integer not null default 0,
+    cost_nusd       integer not null default 0,
+    tokens_held     integer not null default 0,     -- reserved by calls in flight
+    cost_nusd_held  integer not null default 0,
+    freed           integer not null default 0,     -- raised when something comes back, and by a top-up
+    starved         integer not null default 0      -- a run was refused since: what comes back wakes those that wait
 ) strict;
 
 -- A discarded or pruned run: its id is never used again, since the keys of its effects were made from it.
