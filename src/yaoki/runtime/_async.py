@@ -381,7 +381,7 @@ class _Performance:
         assert task is not None
         cancelling = task.cancelling()
         driver.attempting.add(task)
-        token = _context.enter(_context.InAttempt(step.tool.name))
+        token = _context.enter(_context.InAttempt(step))
         try:
             extra = call.injected or {}
             return await bounded(step.tool.fn(*step.given, **step.named, **extra), call.timeout_s)

@@ -236,7 +236,11 @@ def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> 
     if past is not None and past.outputs:
         output, why = past.outputs[-1]
         feedback = Feedback(output=msgspec.json.decode(output), error=why, attempt=begin.attempt)
-    values: dict[str, object] = {"idempotency_key": begin.key, "feedback": feedback, "timeout_s": timeout_s}
+    values: dict[str, object] = {
+        "idempotency_key": step.about or begin.key,
+        "feedback": feedback,
+        "timeout_s": timeout_s,
+    }
     return {name: values[name] for name in step.tool.params.injected}
 
 

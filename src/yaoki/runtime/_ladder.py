@@ -233,7 +233,7 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
     yield Wait(decision.next_at, "check")
     key = sub_key(step.key, "check", past.begun)
     try:
-        verdict = yield from ladder(live, check_step(step, check, key))
+        verdict = yield from ladder(live, check_step(step, check, key, past.key))
     except StepFailed as error:
         yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {error.failure.message}"))
         return

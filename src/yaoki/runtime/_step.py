@@ -25,6 +25,7 @@ class Step:
     """A call's identity and arguments, fixed when the call expression is evaluated."""
 
     __slots__ = (
+        "about",
         "action",
         "args",
         "branch",
@@ -50,6 +51,8 @@ class Step:
         self.call_id = ""
         self.for_model = False
         self.effect: Effect | None = None
+        self.about = ""
+        """For a check: the key of the action it is asked about."""
 
     @property
     def call(self) -> str:
@@ -91,12 +94,13 @@ def make_step(
     return step
 
 
-def check_step(step: Step, check: Tool[Any, Any], key: str) -> Step:
-    """Return the sub-step that asks a step's check: the same arguments, Local ones included."""
+def check_step(step: Step, check: Tool[Any, Any], key: str, about: str) -> Step:
+    """Return the sub-step that asks a step's check about its action's key: the same arguments, Local ones included."""
     asked = Step(check, step.branch, key)
     asked.given = step.given[:1] if check.is_method else ()
     asked.named = step.values
     asked.values = step.values
+    asked.about = about
     asked.args = asked.action = fingerprint(check.name, step.args.encode())
     return asked
 

@@ -82,7 +82,7 @@ def poll_posts(live: Live) -> bool:
 def call_plainly(call: Call) -> object:
     """Make a sync attempt here; its exception comes back as `Raised`."""
     step = call.step
-    token = _context.enter(_context.InAttempt(step.tool.name))
+    token = _context.enter(_context.InAttempt(step))
     try:
         if call.injected is None:
             return step.tool.fn(*step.given, **step.named)

@@ -13,6 +13,7 @@ from yaoki.policy import Budget
 from yaoki.records import ABSENT, Answer, Cancel, Entry, Question, Redrive, Signal, State, TopUp
 from yaoki.runtime._history import POSTS_FROM as POSTS
 from yaoki.runtime._history import History
+from yaoki.runtime._mailbox import schema_wanted
 from yaoki.runtime._report import light_receipt, receipt_of
 from yaoki.runtime._run_base import refuse_signal_name
 
@@ -124,7 +125,7 @@ class Verbs:
         Send a signal to a run, kept until a `wait_signal` takes it; on disk when this returns.
 
         Raises:
-            AnswerRefused: The run is final, or has 10,000 signals that nobody took.
+            AnswerRefused: The run is final, waits for a signal of another type, or has 10,000 that nobody took.
             DeclarationError: No name for a signal.
             EncodingError: No JSON, or above 16 MB.
         """
@@ -140,8 +141,15 @@ class Verbs:
             if current.state.final:
                 msg = f"run {run_id} is {current.state.value}: it takes no signal any more"
                 raise AnswerRefused(msg)
-            if History.of(entries).signals.untaken >= _UNTAKEN_MAX:
+            history = History.of(entries)
+            if history.signals.untaken >= _UNTAKEN_MAX:
                 msg = f"run {run_id} has {_UNTAKEN_MAX:,} signals that nobody took; it takes no more"
+                raise AnswerRefused(msg)
+            schema = schema_wanted(history.points, history.signals, name)
+            sent = None if data is ABSENT else msgspec.json.decode(data)
+            wrong = None if schema is ABSENT else fits(msgspec.json.decode(schema), sent)
+            if wrong is not None:
+                msg = f"run {run_id} waits for another {name}: {wrong}"
                 raise AnswerRefused(msg)
 
         self._journal.post(row.id, Signal(at=self._clock.now_ms(), name=name, value=data, by=by), guard=guard)
