@@ -108,7 +108,7 @@ def _slot_for(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, 
     if joined is not None:
         yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
         return -1
-    if live.history.stale_tools and (yield from orphans_asked_about(live, step, past)):
+    if live.history.stale_tools and (yield from orphans_asked_about(live, step, past, slot)):
         return -1
     return slot
 
