@@ -25,7 +25,7 @@ Call = tuple[str, str]
 
 
 def fate(seed: int, tool: str, what: str, arrival: int) -> str:
-    """What becomes of the nth call of a kind that reaches its receiver: ok, refused, or done and never answered."""
+    """Say what becomes of the nth call of a kind that reaches its receiver: ok, refused, or done and never answered."""
     if tool in ("read", "put"):
         return "ok"
     return random.Random(f"{seed} {tool} {what} {arrival}").choices(("ok", "refused", "lost"), (6, 2, 2))[0]

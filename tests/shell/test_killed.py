@@ -153,6 +153,31 @@ def test_one_that_reads_is_started_again_and_the_first_is_ended(house, monkeypat
     assert house.files == []
 
 
+def test_its_time_runs_out_while_nobody_works_and_its_group_ends_all_the_same(house, monkeypatch, tmp_path):
+    pid = tmp_path / "pid"
+    bound = house.one(f"sh -c 'echo $$ > {tmp_path}/x; mv {tmp_path}/x {pid}; sleep 60' & wait", soon_over(house))
+    kill_at(monkeypatch, house, "_call:Started", after=True, ready=pid.exists)
+    assert house.die(bound) == -9
+    until(lambda: not alive(int(pid.read_text())), "the end of its group, without a worker")
+    receipt = house.run(bound)
+    assert receipt.status is State.WAITING
+    assert "ran too long and was killed: what it did until then is unknown" in receipt.asks[0].note
+
+
+def soon_over(house: ShellHouse):
+    return house.shell_tool(timeout_s=1.5)
+
+
+def test_what_it_says_while_nobody_works_is_kept(house, monkeypatch, tmp_path):
+    gate = tmp_path / "gate"
+    said = f"{house.noting_and_waiting(str(gate))}; seq 30000; echo end >&2"
+    bound = house.one(said)
+    kill_at(monkeypatch, house, "_call:Started", after=True, ready=lambda: house.done)
+    assert house.die(bound) == -9
+    gate.touch()
+    assert learned(house, bound) == "\n".join(["said", *map(str, range(1, 30001)), "end\n"])
+
+
 # --- at each line
 
 
@@ -219,7 +244,7 @@ def test_killed_at_each_third_line_the_command_happens_once_and_is_learned(kind,
 # --- what is left in the folder
 
 
-def test_its_files_go_with_the_next_use_once_their_result_is_on_disk(house, monkeypatch):
+def test_its_files_go_with_the_next_use_or_the_end_once_their_result_is_on_disk(house, monkeypatch):
     order = []
 
     @house.loop
@@ -234,8 +259,9 @@ def test_its_files_go_with_the_next_use_once_their_result_is_on_disk(house, monk
     kept = [entry for entry in order if isinstance(entry, list)]
     assert kept == [[".done", ".lock", ".start"]] * 3
     removals = [i for i, entry in enumerate(order) if entry == "remove"]
-    assert len(removals) == 2
+    assert len(removals) == 3
     assert all(order[i - 1] == "sync" for i in removals)
+    assert house.files == []
 
 
 def noted(order: list, method: Callable):
@@ -256,9 +282,25 @@ def asks(house: ShellHouse):
     return asks.bind()
 
 
-def test_a_later_process_forgets_what_an_earlier_one_has_left(house):
-    house.run(house.one("echo left"), "left")
-    house.run(house.one("true"), "gone")
+def left_by_a_killed_process(house: ShellHouse, run_id: str) -> None:
+    """Have a process killed once a command's result is in the journal, and its run ended without the tool."""
+
+    @house.loop(name="dies")
+    async def dies(run) -> None:
+        await got(house.shell("echo left"))
+        if os.getpid() != house._pid:
+            house.kill()
+
+    assert house.die(dies.bind(), run_id) == -9
+    assert house.run(dies.bind(), run_id).status is State.COMPLETED
+
+
+def test_a_later_process_forgets_what_a_killed_one_has_left(house):
+    left_by_a_killed_process(house, "left")
+    (left,) = house.folder.glob("*.done")
+    left_by_a_killed_process(house, "gone")
+    assert not left.exists()
+    assert house.files == [".done", ".lock", ".start"]
     house.outside(lambda verbs: verbs.discard("gone"))
     doubt = Files(str(house.folder), "f" * 32)
     house.run(asks(house), "open")
@@ -266,7 +308,7 @@ def test_a_later_process_forgets_what_an_earlier_one_has_left(house):
     __import__("yaoki.shell._tidy").shell._tidy._learned.clear()
     house.run(house.one("true"), "next")
     assert doubt.who() == Who("open", "1.0//shell#9"), "nobody has settled that step"
-    assert house.files == [".done", ".lock", ".lock", ".start"]
+    assert house.files == [".lock"]
 
 
 def test_a_settle_that_was_not_written_keeps_its_files(house, monkeypatch):

@@ -298,7 +298,7 @@ def _ran_out(live: Live, asked: Asked) -> bool:
 
 
 def _doubt_of(live: Live, step: Step, joined: Past) -> Steps:
-    """Somebody must say whether the joined step happened: its check first, if an earlier pass left it, then a person."""
+    """Have it said whether the joined step happened: by its check, if an earlier pass left it, else by a person."""
     check, note = step.tool.check, ""
     if check is not None and joined.stale and joined.executed is Executed.MAYBE:
         yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")

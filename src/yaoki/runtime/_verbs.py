@@ -79,7 +79,7 @@ class Verbs:
         Answer a question; the first answer wins, and is on disk when this returns.
 
         Raises:
-            AnswerRefused: No such question, several without `ask`, answered already, or a value of another type.
+            AnswerRefused: No such question, several without `ask`, answered already, moot, or a value of another type.
         """
         row = self.row(run_id)
         if verdict not in VERDICTS:
@@ -226,6 +226,9 @@ def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
     question = asked.question
     if asked.answer is not None:
         msg = f"run {run_id}: {question.id} was answered already ({asked.answer.verdict}); the first answer stands"
+        raise AnswerRefused(msg)
+    if not asked.open:
+        msg = f"run {run_id}: {question.id} is moot: it was asked anew, or the call was made. See: yaoki show {run_id}"
         raise AnswerRefused(msg)
     if question.expires_at and now_ms >= question.expires_at:
         msg = f"run {run_id}: {question.id} expired unanswered; it is a dead letter. See: yaoki redrive {run_id}"

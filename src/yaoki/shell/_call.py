@@ -58,7 +58,7 @@ class _Place:
         if self.journal is None or repeatable:
             self.files.remove()
         else:
-            note_learned(self.folder, self.key)
+            note_learned(self.folder, self.key, self.journal)
         lead = f"[the first {done.cut_bytes:,} bytes are left out]\n" if done.cut_bytes else ""
         return ShellResult(done.exit_code, lead + done.output, done.cut_bytes)
 

@@ -1,12 +1,13 @@
 """
 Forgets commands whose end stands in the journal, on disk: never earlier, and a few at a time.
 
-By the next use of the tool on that store: in the process that met their ends, else in the next one. What is in
-doubt stays, since a person may want to look, until its run is completed or discarded.
+By the next use of the tool on that store, and as a process takes leave of it; what a killed process has left, the
+next one does. What is in doubt stays, since a person may want to look, until its run is completed or discarded.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -29,18 +30,17 @@ _learned: dict[str, dict[str, int]] = {}
 """By folder, the keys whose ends this process has met, and how often they were looked at since."""
 
 
-def note_learned(folder: str, key: str) -> None:
+def note_learned(folder: str, key: str, journal: Journal) -> None:
     """Note that a command's end was met here; its step is about to be settled with that."""
     with _lock:
-        _learned.setdefault(folder, {})[key] = 0
+        _keys_in(folder)[key] = 0
+    journal.before_close(folder, lambda: _tidy_at_last(folder, journal))
 
 
 def tidy(folder: str, journal: Journal) -> None:
     """Forget what is settled; the first use in a process looks at what others have left."""
     with _lock:
-        if folder not in _learned:
-            _learned[folder] = dict.fromkeys(left_in(folder), _LOOKS_MOST)
-        keys = _learned[folder]
+        keys = _keys_in(folder)
         looked = list(keys.items())[:_AT_ONCE]
         for key, looks in looked:  # to the end of the line, or out of it
             del keys[key]
@@ -56,10 +56,25 @@ def tidy(folder: str, journal: Journal) -> None:
             keys.pop(os.path.basename(files.path), None)  # noqa: PTH119
 
 
+def _tidy_at_last(folder: str, journal: Journal) -> None:
+    """Forget what is settled as a process takes leave; that it cannot is no reason for a run to fail."""
+    try:
+        tidy(folder, journal)
+    except OSError:
+        logging.getLogger("yaoki").exception("%s: what is left of ended commands could not be removed", folder)
+
+
+def _keys_in(folder: str) -> dict[str, int]:
+    """Return what is to be looked at in a folder; at first, all that is there. Under the lock."""
+    if folder not in _learned:
+        _learned[folder] = dict.fromkeys(left_in(folder), _LOOKS_MOST)
+    return _learned[folder]
+
+
 def _is_settled(files: Files, journal: Journal) -> bool:
     """Whether nobody can ask for it any more: its step has its value, its run is completed, or was discarded."""
     who = files.who()
-    if who is None or not who.run:
+    if who is None or not who.run or files.under_way():
         return False
     row = journal.get(who.run)
     return row is None or row.state is State.COMPLETED or journal.has_value(row.id, who.step)
