@@ -305,10 +305,14 @@ def test_a_later_process_forgets_what_a_killed_one_has_left(house):
     doubt = Files(str(house.folder), "f" * 32)
     house.run(asks(house), "open")
     os.close(doubt.take(Who("open", "1.0//shell#9")))
+    running = Files(str(house.folder), "e" * 32)
+    held = running.take(Who("gone", "1.0//shell#9"))
     __import__("yaoki.shell._tidy").shell._tidy._learned.clear()
     house.run(house.one("true"), "next")
     assert doubt.who() == Who("open", "1.0//shell#9"), "nobody has settled that step"
-    assert house.files == [".lock"]
+    assert running.who() is not None, "its watcher still writes there"
+    assert house.files == [".lock", ".lock"]
+    os.close(held)
 
 
 def test_a_settle_that_was_not_written_keeps_its_files(house, monkeypatch):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.codec import codec_for, fits
-from yaoki.errors import AnswerRefused, EncodingError, RunNotFound
+from yaoki.errors import AnswerRefused, EncodingError, RunBusy, RunNotFound
 from yaoki.policy import Budget
 from yaoki.records import ABSENT, Answer, Cancel, Entry, Question, Redrive, Signal, State, TopUp
 from yaoki.runtime._history import POSTS_FROM as POSTS
@@ -165,9 +165,16 @@ class Verbs:
 
         Raises:
             RunBusy: A living process drives it.
-            AnswerRefused: It is completed, runs, or has no step to go on from.
+            AnswerRefused: It is completed, or its process died and nobody has taken it up yet.
         """
         row = self.row(run_id)
+        if row.state is State.RUNNING:
+            owner = self._journal.owner(row)
+            if owner is None or not owner.alive:
+                msg = f"run {run_id}: its process died; what it had begun is to be decided. First: yaoki run or worker"
+                raise AnswerRefused(msg)
+            msg = f"run {run_id} is running, in pid {owner.pid}. First: yaoki cancel {run_id}"
+            raise RunBusy(msg, run_id)
         if row.state not in _REDRIVABLE:
             msg = f"run {run_id} is {row.state.value}: there is nothing to redrive"
             raise AnswerRefused(msg)

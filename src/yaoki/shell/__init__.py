@@ -9,7 +9,8 @@ that still runs are waited for, and one that was never started is started. Only 
 time was over, the machine went down) a person is asked what it has done. A failing command is a result, no error.
 
 What a restart goes by lies in files named by the idempotency key, in the folder `<store>-shell` (mode 0700): move it
-with the store. They go with the next use of the tool once their result is on disk in the journal.
+with the store. Once their result is on disk in the journal, they go with the next use of the tool or the end of the
+process.
 """
 
 from __future__ import annotations
