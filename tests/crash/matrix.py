@@ -13,7 +13,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
 
@@ -33,7 +33,9 @@ __all__ = [
     "answer_truthfully",
     "check_ending",
     "heeding_at_once",
+    "keys_of",
     "live_on",
+    "redrive",
     "reside",
     "run_to_its_end",
     "watch",
@@ -51,9 +53,18 @@ class Case:
     shape: str
     is_async: bool
     restart: bool = False
+    redrive: str = ""
+    """From where a person lets it go on once, with the code as it is then (`AGAIN`)."""
+    at_once: bool = False
+    """That person does not answer what it asks first."""
 
     def __str__(self) -> str:
-        return f"{self.shape}-{'async' if self.is_async else 'sync'}{'-restart' if self.restart else ''}"
+        how = [self.shape, "async" if self.is_async else "sync", "restart" if self.restart else "", self.redrive]
+        return "-".join(filter(None, [*how, "at-once" if self.at_once else ""]))
+
+    def again(self, receipt: Receipt) -> bool:
+        """Whether it is redriven now."""
+        return receipt.status is State.DEAD or (self.at_once and not receipt.status.final)
 
 
 @dataclass
@@ -65,6 +76,8 @@ class Ending:
     where: list[str]
     trail: list[str]
     """The points of the last life, in order."""
+    keys: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """The key of each action, by what equal calls share and their slot; one in every pass."""
 
 
 @contextmanager
@@ -108,6 +121,7 @@ class Store:
         self.directory = directory
         self.number = 0
         self.journal: Journal | None = None
+        self.redriven = False
         self.path.parent.mkdir(parents=True)
 
     @property
@@ -143,7 +157,7 @@ def _reside(case: Case, store: Store, points: Points) -> Receipt:
         _prepare(runner.store, store, points)
         if case.shape in GROUPED:
             runner.submit(bound(case.shape, is_async=False), run_id=RUN, group=GROUP)
-        return runner.run(bound(case.shape, is_async=False), run_id=RUN)
+        return runner.run(bound(case.shape, is_async=False, again=store.redriven), run_id=RUN)
 
 
 async def _reside_async(case: Case, store: Store, points: Points) -> Receipt:
@@ -152,7 +166,7 @@ async def _reside_async(case: Case, store: Store, points: Points) -> Receipt:
         _prepare(runner.store, store, points)
         if case.shape in GROUPED:
             await runner.submit(bound(case.shape, is_async=True), run_id=RUN, group=GROUP)
-        return await runner.run(bound(case.shape, is_async=True), run_id=RUN)
+        return await runner.run(bound(case.shape, is_async=True, again=store.redriven), run_id=RUN)
 
 
 def _prepare(journal: Journal, store: Store, points: Points) -> None:
@@ -207,6 +221,10 @@ def live_on(case: Case, store: Store, kills: Iterator[int]) -> Ending:
                 crashes += 1
                 where.append(points.where)
                 continue
+            if case.redrive and not store.redriven and case.again(receipt):
+                redrive(url_of(store.path), case)
+                store.redriven = True
+                continue
             if receipt.status.final:
                 return _ending(store, receipt, world, crashes, where, points.trail)
             assert (receipt.status, receipt.waits_for) == (State.WAITING, "person"), (receipt.text, receipt.diff, where)
@@ -214,12 +232,26 @@ def live_on(case: Case, store: Store, kills: Iterator[int]) -> Ending:
     raise AssertionError(f"{case}: not final after {RESIDENCIES_MOST} lives; died at {where}")
 
 
+def redrive(url: str, case: Case) -> None:
+    """Let the run go on in a new pass."""
+    with Runner.verbs(url) as runner:
+        runner.redrive(RUN, case.redrive)
+
+
 def _ending(store: Store, receipt: Receipt, world: World, crashes: int, where: list[str], trail: list[str]) -> Ending:
     with Runner.verbs(url_of(store.path)) as runner:
         entries = runner.journal(RUN)
-    begun = sum(1 for _, key, record in entries if isinstance(record, Begin))
+    begins = [record for _, _, record in entries if isinstance(record, Begin)]
     assert receipt.spent.tokens == begun_tokens(entries), where
-    return Ending(receipt, world, begun, crashes, where, trail)
+    return Ending(receipt, world, len(begins), crashes, where, trail, keys_of(begins))
+
+
+def keys_of(begins: list[Begin]) -> dict[tuple[str, int, int], str]:
+    """Return the key of each action on each rung, which is the same whenever it was begun."""
+    keys: dict[tuple[str, int, int], str] = {}
+    for begin in begins:
+        assert keys.setdefault((begin.action, begin.slot, begin.rung), begin.key) == begin.key, begin
+    return keys
 
 
 def check_group(store: Store) -> None:
@@ -277,7 +309,10 @@ def check_ending(case: Case, ending: Ending, undisturbed: Ending) -> None:
     assert receipt.status is undisturbed.receipt.status, (where, receipt.text, receipt.failure)
     done = world.done()
     assert not [effect for effect, times in done.items() if times > 1], (where, done)
-    if case.shape in SCARCE:  # what a dead process had begun stays spent, so fewer calls are left
+    if case.at_once:  # what the earlier pass did not come to is not done
+        assert receipt.value == undisturbed.receipt.value, where
+        assert set(done) <= set(undisturbed.world.done()), where
+    elif case.shape in SCARCE:  # what a dead process had begun stays spent, so fewer calls are left
         assert set(done) <= set(undisturbed.world.done()), where
     else:
         assert (receipt.value, receipt.partial) == (undisturbed.receipt.value, undisturbed.receipt.partial), where

@@ -8,7 +8,7 @@ from tests.crash.tools import ASYNC, SYNC
 from yaoki import AsyncRun, Budget, Run, StepFailed, Toolbox, ToolCall, loop
 from yaoki.runtime import Bound
 
-__all__ = ["BY_COUNT", "GROUPED", "SCARCE", "SHAPES", "TURNING", "UNDONE", "bound"]
+__all__ = ["AGAIN", "BY_COUNT", "DYING", "GROUPED", "SCARCE", "SHAPES", "TURNING", "UNDONE", "bound"]
 
 CALLS = Budget(calls=400, retries=300)
 TURNS = Budget(calls=400, retries=300, turns=10)
@@ -307,6 +307,71 @@ async def asking_async(run: AsyncRun) -> list[str]:
     return [start, city, small, large, *refused, await run.ask("And then?", default="nothing", expires_s=1e-3)]
 
 
+@loop(budget=TURNS, crashes_max=200, name="replanned")
+def replanned(run: Run) -> list[str]:
+    t = SYNC
+    [t.look("prelude"), t.note("prelude"), t.charge("prelude")]
+    for chat in run.turns(Chat()):
+        if not chat.lines:
+            chat.lines += [t.charge("one"), t.note("one")]
+            continue
+        t.look("two")
+        run.now()
+        run.call_tools(SYNC_BOX, asked_for(2))
+        [t.charge("a"), t.mail("a"), t.put("a"), t.note("a"), t.charge("a"), t.charge("old")]
+        break
+    raise ValueError("a bug that is repaired later")
+
+
+@loop(budget=TURNS, crashes_max=200, name="replanned")
+async def replanned_async(run: AsyncRun) -> list[str]:
+    t = ASYNC
+    [await t.look("prelude"), await t.note("prelude"), await t.charge("prelude")]
+    async for chat in run.turns(Chat()):
+        if not chat.lines:
+            chat.lines += [await t.charge("one"), await t.note("one")]
+            continue
+        await t.look("two")
+        run.now()
+        await run.call_tools(ASYNC_BOX, asked_for(2))
+        [await t.charge("a"), await t.mail("a"), await t.put("a"), await t.note("a"), await t.charge("a")]
+        await t.charge("old")
+        break
+    raise ValueError("a bug that is repaired later")
+
+
+@loop(budget=TURNS, crashes_max=200, name="replanned")
+def replanned_again(run: Run) -> list[str]:
+    t = SYNC
+    start = [t.charge("prelude"), t.note("prelude")]
+    for chat in run.turns(Chat()):
+        if not chat.lines:
+            chat.lines += [t.charge("one"), t.note("one")]
+            continue
+        if len(chat.lines) == 2:
+            chat.lines += [t.note("new"), t.note("a"), t.look("new"), t.charge("a")]
+            continue
+        chat.lines += [result.text for result in run.call_tools(SYNC_BOX, asked_for(2))][:3]
+        return [*start, *chat.lines, t.put("a"), t.charge("a"), t.mail("a"), t.charge("a")]
+    return []
+
+
+@loop(budget=TURNS, crashes_max=200, name="replanned")
+async def replanned_again_async(run: AsyncRun) -> list[str]:
+    t = ASYNC
+    start = [await t.charge("prelude"), await t.note("prelude")]
+    async for chat in run.turns(Chat()):
+        if not chat.lines:
+            chat.lines += [await t.charge("one"), await t.note("one")]
+            continue
+        if len(chat.lines) == 2:
+            chat.lines += [await t.note("new"), await t.note("a"), await t.look("new"), await t.charge("a")]
+            continue
+        chat.lines += [result.text for result in await run.call_tools(ASYNC_BOX, asked_for(2))][:3]
+        return [*start, *chat.lines, await t.put("a"), await t.charge("a"), await t.mail("a"), await t.charge("a")]
+    return []
+
+
 SHAPES = {
     "straight": (straight, straight_async),
     "turns": (turns, turns_async),
@@ -326,6 +391,8 @@ SHAPES = {
     "asking": (asking, asking_async),
 }
 
+DYING = {"replanned": (replanned, replanned_async)}
+
 TURNING = ("turns", "capped", "saga")
 """Those with turns, which can be restarted at a checkpoint."""
 
@@ -341,5 +408,10 @@ BY_COUNT = ("recorded",)
 """Those whose arguments differ from run to run: their effects are compared by tool and number, not by key."""
 
 
-def bound(shape: str, *, is_async: bool) -> Bound:
-    return SHAPES[shape][is_async].bind()
+AGAIN = {"replanned": (replanned_again, replanned_again_async)}
+"""Those that end dead, with the code that a redrive finds; not among `SHAPES`."""
+
+
+def bound(shape: str, *, is_async: bool, again: bool = False) -> Bound:
+    made = AGAIN[shape] if again else SHAPES.get(shape) or DYING[shape]
+    return made[is_async].bind()

@@ -117,6 +117,17 @@ class Journal(Noting, Groups):
         """Sync, take leave as a worker, and free the lock. What is still owned counts as left by a death."""
         if self._gone is not None:
             return
+        try:
+            while self._last_acts and self.failed is None:
+                self._last_acts.popitem()[1]()
+        finally:
+            self._take_leave()
+
+    def before_close(self, name: str, act: Callable[[], None]) -> None:
+        """Have something done as this journal is closed; once for each name. A killed process does it not."""
+        self._last_acts[name] = act
+
+    def _take_leave(self) -> None:
         with suppress(JournalError):  # a verb that only read must not fail for want of this row
             if self.worker and self.failed is None:
                 with self._transaction("take leave") as cursor:

@@ -119,6 +119,8 @@ class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     deadline_at: int = 0
     joins: str = ""
     """For `question`: the step whose answer this equal call shares."""
+    schema: Raw = ABSENT
+    """For `signal`: the JSON schema of what it waits for, so that a signal is checked where no code is loaded."""
 
 
 class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -10,12 +10,13 @@ from yaoki.errors import Fenced, JournalError, Passing
 from yaoki.records import Begin, Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
-from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
+from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._deadlines import bounded, dressed_cancel
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._groups import asks_for_room, begin_in_group
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
+from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
 from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
 from yaoki.runtime._waits import skipping
@@ -414,7 +415,7 @@ class _Performance:
         assert task is not None
         cancelling = task.cancelling()
         driver.attempting.add(task)
-        token = _context.enter(_context.InAttempt(step.tool.name))
+        token = _context.enter(_context.InAttempt(step))
         try:
             extra = call.injected or {}
             return await bounded(step.tool.fn(*step.given, **step.named, **extra), call.timeout_s)

@@ -24,7 +24,6 @@ from yaoki.records import (
     Settle,
     State,
 )
-from yaoki.runtime._attempt import at_rung
 from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._failures import placed
@@ -32,6 +31,7 @@ from yaoki.runtime._groups import Counted, charge_of, counted
 from yaoki.runtime._history import History
 from yaoki.runtime._ladder import ladder
 from yaoki.runtime._live import Driver, Halt, Limits, Live
+from yaoki.runtime._settling import at_rung
 from yaoki.runtime._survivors import end_survivors, own_mark
 from yaoki.runtime._sync import cut_branch
 from yaoki.runtime._turns import park_unasked

@@ -17,11 +17,12 @@ from yaoki.errors import StepFailed
 from yaoki.policy import Ask, Cached, Compensate, DeadLetter, Degrade, Fallback, Retry, next_rung
 from yaoki.records import Effect, sub_key
 from yaoki.runtime._acting import act_on, member_of, rungs_of, would_fail_too
-from yaoki.runtime._attempt import adopted, attempt, moved_on
+from yaoki.runtime._attempt import adopted, attempt
 from yaoki.runtime._doubt import question_of
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Write
 from yaoki.runtime._failures import last_failure, step_failed
 from yaoki.runtime._live import Halt
+from yaoki.runtime._settling import moved_on
 from yaoki.runtime._step import check_step
 from yaoki.runtime._undoing import compensation, still_to_undo
 

@@ -103,6 +103,7 @@ class History:
         self.started_ms = 0
         self.waited_ms = 0
         self._redriven_after = 0
+        self.redriven_ms = 0
         self.parked: Parked | None = None
         self.ended: Ended | None = None
         self.stale_tools: set[str] = set()
@@ -284,9 +285,10 @@ class History:
         if failure is not None:
             self._note_failure(past, record, failure, again=again)
         elif _CHECK_MARK in key and bytes(record.value) == b"null":
-            parent = self.steps.get(key[: key.index("!")])
-            if parent is not None:
-                parent.note_cleared(parent.begun)
+            asker = self.steps.get(key[: key.index("!")])
+            if asker is not None:
+                joined = self.step_ever(asker.hold.joins) if asker.hold is not None and not asker.begun else None
+                (joined or asker).note_cleared((joined or asker).begun)
 
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
@@ -343,7 +345,7 @@ class History:
         if source is None or not source.stale:
             return
         if record.value is ABSENT:
-            source.shared_by = key
+            source.shared_by = source.shared_by or key  # a turn that is saved keeps its share
         else:
             past.key, past.slot, past.effect = source.key, source.slot, source.effect
             self.slots.note(source.action, source.slot, past)
@@ -355,12 +357,13 @@ class History:
         found = [one for one in self.kept.values() if one.orphaned and self.slots.owned(one.action, one)]
         return sorted(found, key=lambda one: one.first_seq)
 
-    def orphans_of(self, tool: str, action: str) -> list[Past]:
-        """Return the orphans of a tool that stand in the way of a new call of another action."""
+    def orphans_of(self, tool: str, action: str, slot: int) -> list[Past]:
+        """Return the orphans of a tool that a call differs from; none, if it takes the slot of one itself."""
         if tool not in self.stale_tools:
             return []
         mine = [one for one in self.orphans() if one.tool == tool]
-        return [] if any(one.action == action for one in mine) else mine
+        own = self.slots.owner(action, slot)
+        return [] if own in mine else [one for one in mine if one.action != action]
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Checkpoint)
@@ -451,6 +454,7 @@ class History:
         self.ended = None
         self.cancel = None
         self._redriven_after = record.posts
+        self.redriven_ms = record.at
         self.progress_deaths = self.deaths
         self.undone.note_redrive()
         if record.source == "step":

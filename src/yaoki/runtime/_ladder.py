@@ -17,12 +17,13 @@ from yaoki.policy import allows_repeat
 from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
 from yaoki.runtime._acting import act_on
 from yaoki.runtime._approve import approval_refused
-from yaoki.runtime._attempt import Kept, Rejected, adopted, attempt, decide_for, first_begin, settle
+from yaoki.runtime._attempt import adopted, attempt, first_begin
 from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._escalation import escalate
 from yaoki.runtime._failures import last_failure, orphan_refused, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
+from yaoki.runtime._settling import Kept, Rejected, decide_for, settle
 from yaoki.runtime._step import Step, check_step
 from yaoki.runtime._toolbox import StandIn
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from yaoki.runtime._past import Asked, Past
+    from yaoki.runtime._tool import Tool
 
 __all__ = ["Made", "begin_at_once", "drifted", "ladder"]
 
@@ -228,15 +230,12 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
     assert past.last is not None
     assert past.begin is not None
     yield Wait(decision.next_at, "check")
-    key = sub_key(step.key, "check", past.begun)
-    try:
-        verdict = yield from ladder(live, check_step(step, check, key))
-    except StepFailed as error:
-        yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {error.failure.message}"))
+    found = yield from _verdict(live, step, check, past.begun, past.key)
+    if isinstance(found, Failure):
+        yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {found.message}"))
         return
-    if verdict is not None:
-        value = Raw(msgspec.json.encode(verdict["happened"]))
-        yield Write(step.key, adopted(live, step, past, "check", value))
+    if found is not ABSENT:
+        yield Write(step.key, adopted(live, step, past, "check", found))
         return
     failure = _as_not_happened(last_failure(past))
     now_ms = live.now_ms()
@@ -247,6 +246,17 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
             past.last, at=now_ms, outcome="failed", cause=None, executed=Executed.NO, failure=failure, decision=after
         ),
     )
+
+
+def _verdict(
+    live: Live, step: Step, check: Tool[Any, Any], number: int, about: str
+) -> Generator[EffectOf, Any, Raw | Failure]:
+    """Return the value the receiver has, nothing if it did not happen, or why the check could not say."""
+    try:
+        verdict = yield from ladder(live, check_step(step, check, sub_key(step.key, "check", number), about))
+    except StepFailed as error:
+        return error.failure
+    return ABSENT if verdict is None else Raw(msgspec.json.encode(verdict["happened"]))
 
 
 def _as_not_happened(failure: Failure) -> Failure:
@@ -261,11 +271,13 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
             return live_value(live, step, past.value)
         asked = live.history.open_question(joined)
-        if asked is not None:
+        if asked is not None and not (joined.stale and _ran_out(live, asked)):
             yield from until_answered(live, asked, joined.step)
             continue
-        if joined.doubt_unasked and joined.step not in live.driven:
-            yield Write(joined.step, question_of(live, step, joined, "doubt"))  # a cancel left it, unasked
+        if asked is not None or (joined.doubt_unasked and joined.step not in live.driven):
+            yield from _doubt_of(live, step, joined)  # a cancel left it, or an earlier pass
+            if past.settled:
+                return live_value(live, step, past.value)
             continue
         if joined.slot_shared(driven=joined.step in live.driven):
             return (yield from _share(live, step, joined))
@@ -276,6 +288,25 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
         while not done and not past.settled:
             done, value = yield from _next(live, step, past)
         return value if done else live_value(live, step, past.value)
+
+
+def _ran_out(live: Live, asked: Asked) -> bool:
+    """Whether nobody answered a question before the run was redriven: it is asked anew."""
+    return 0 < asked.question.expires_at <= live.history.redriven_ms
+
+
+def _doubt_of(live: Live, step: Step, joined: Past) -> Steps:
+    """Have it said whether the joined step happened: by its check, if an earlier pass left it, else by a person."""
+    check, note = step.tool.check, ""
+    if check is not None and joined.stale and joined.executed is Executed.MAYBE:
+        yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
+        found = yield from _verdict(live, step, check, 0, joined.key)
+        if not isinstance(found, Failure):
+            if found is not ABSENT:
+                yield Write(step.key, adopted(live, step, joined, joined.step, found))
+            return
+        note = f"The check failed: {found.message}"
+    yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
 
 
 def _share(live: Live, step: Step, joined: Past) -> Steps:

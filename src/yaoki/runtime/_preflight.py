@@ -123,7 +123,7 @@ def _about_client(tool: Tool[Any, Any], keeper: Keeper) -> str:
 def _about_repair(tool: Tool[Any, Any]) -> Iterator[_Said]:
     if tool.agent.validate is None or not tool.agent.repairs_max:
         return
-    if tool.check is not None or (not callable(tool.effect) and tool.effect not in _REPEATABLE):
+    if not callable(tool.effect) and (tool.check is not None or tool.effect not in _REPEATABLE):
         text = (
             f"validate= rejects what a {tool.effect_of({}).name} call has done already, so it is never asked again, "
             "whatever repairs_max says: a person is asked. Only reads? Declare effect=Effect.READ_ONLY; "

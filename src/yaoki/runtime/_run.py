@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from yaoki.errors import DeclarationError, StepFailed
 from yaoki.runtime import _context
@@ -25,6 +25,8 @@ __all__ = ["AsyncRun", "Run"]
 
 T = TypeVar("T")
 S = TypeVar("S")
+V = TypeVar("V")
+P = ParamSpec("P")
 
 
 class Run(Asks):
@@ -116,7 +118,11 @@ class Run(Asks):
             driver: Any = self._live.driver
             driver.hold(self._ask_suspend(key), branch)
 
-    def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
+    @overload
+    def wait_signal(self, name: str, into: type[T], *, timeout_s: float | None = None) -> T: ...
+    @overload
+    def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any: ...
+    def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any:
         """
         Wait for a signal, sent by `runner.signal` or `yaoki signal RUN NAME VALUE`, and return its value.
 
@@ -130,9 +136,10 @@ class Run(Asks):
 
         Raises:
             TimeoutError: No signal came in time; recorded, so a replay raises it too.
-            EncodingError: The signal is of another type. It is not taken.
+            EncodingError: The signal that came is of another type. It is left for the next wait; where code that has
+                been changed since takes it, a replay does. One sent while the run waits is refused to the sender.
         """
-        branch, key, until_ms = self._signal_wait(name, timeout_s)
+        branch, key, until_ms = self._signal_wait(name, into, timeout_s)
         while True:
             done, value = self._signal_taken(key, name, until_ms, into)
             if done:
@@ -140,8 +147,13 @@ class Run(Asks):
             driver: Any = self._live.driver
             driver.hold(Suspend("signal", until_ms=until_ms, text=f"signal {name}"), branch)
 
-    def try_call(self, tool: Tool[..., Any] | BoundTool[..., Any], *args: Any, **kwargs: Any) -> Settled:
-        """Use a tool as a step, and return its value or, where its ladder ended without one, its failure."""
+    def try_call(self, tool: Callable[P, V], /, *args: P.args, **kwargs: P.kwargs) -> Settled[V]:
+        """
+        Use a tool as a step, and return its value or, where its ladder ended without one, its failure.
+
+        Raises:
+            DeclarationError: `tool` is no tool.
+        """
         _refuse_other(tool)
         try:
             return Settled(value=tool(*args, **kwargs))
@@ -155,7 +167,7 @@ class Run(Asks):
         *,
         key: Callable[[T], Hashable] | None = None,
         limit: int = 8,
-    ) -> list[Settled]:
+    ) -> list[Settled[Any]]:
         """
         Apply `fn` to each item in a branch of its own, in up to `limit` threads; results in order, as `Settled`.
 
@@ -293,9 +305,13 @@ class AsyncRun(Asks):
             finally:
                 driver.leave_op(branch)
 
-    async def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
+    @overload
+    async def wait_signal(self, name: str, into: type[T], *, timeout_s: float | None = None) -> T: ...
+    @overload
+    async def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any: ...
+    async def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any:
         """Wait for a signal, as `Run.wait_signal`; other branches go on."""
-        branch, key, until_ms = self._signal_wait(name, timeout_s)
+        branch, key, until_ms = self._signal_wait(name, into, timeout_s)
         driver: Any = self._live.driver
         while True:
             done, value = self._signal_taken(key, name, until_ms, into)
@@ -312,7 +328,11 @@ class AsyncRun(Asks):
             finally:
                 driver.leave_op(branch)
 
-    async def try_call(self, tool: Tool[..., Any] | BoundTool[..., Any], *args: Any, **kwargs: Any) -> Settled:
+    @overload
+    async def try_call(self, tool: Callable[P, Awaitable[V]], /, *args: P.args, **kwargs: P.kwargs) -> Settled[V]: ...
+    @overload
+    async def try_call(self, tool: Callable[P, V], /, *args: P.args, **kwargs: P.kwargs) -> Settled[V]: ...
+    async def try_call(self, tool: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Settled[Any]:
         """Use a tool as a step, as `Run.try_call`."""
         _refuse_other(tool)
         try:
@@ -329,11 +349,11 @@ class AsyncRun(Asks):
         *,
         key: Callable[[T], Hashable] | None = None,
         limit: int = 8,
-    ) -> list[Settled]: ...
+    ) -> list[Settled[Any]]: ...
     @overload
     async def map(
         self, fn: Callable[[T], Any], items: Iterable[T], *, key: Callable[[T], Hashable] | None = None, limit: int = 8
-    ) -> list[Settled]: ...
+    ) -> list[Settled[Any]]: ...
     async def map(
         self,
         fn: Callable[[T], Any],
@@ -341,7 +361,7 @@ class AsyncRun(Asks):
         *,
         key: Callable[[T], Hashable] | None = None,
         limit: int = 8,
-    ) -> list[Settled]:
+    ) -> list[Settled[Any]]:
         """
         Apply `fn` to each item in a branch of its own, up to `limit` at once; results in order, as `Settled`.
 

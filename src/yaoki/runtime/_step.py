@@ -30,6 +30,7 @@ class Step:
     """
 
     __slots__ = (
+        "about",
         "action",
         "args",
         "branch",
@@ -61,6 +62,8 @@ class Step:
         self.call_id = ""
         self.for_model = False
         self.effect: Effect | None = None
+        self.about = ""
+        """For a check: the key of the action it is asked about."""
 
     @property
     def call(self) -> str:
@@ -102,12 +105,17 @@ def make_step(
     return step
 
 
-def check_step(step: Step, check: Tool[Any, Any], key: str) -> Step:
-    """Return a sub-step that is given a step's own arguments, Local ones included: its check, its cached value."""
+def check_step(step: Step, check: Tool[Any, Any], key: str, about: str = "") -> Step:
+    """
+    Return a sub-step that is given a step's own arguments, Local ones included: its check, its cached value.
+
+    `about` is the key of the action a check is asked about.
+    """
     asked = Step(check, step.branch, key)
     asked.given = step.given[:1] if check.is_method else ()
     asked.named = step.values
     asked.values = step.values
+    asked.about = about
     asked.args = asked.action = fingerprint(check.name, step.args.encode())
     return asked
 

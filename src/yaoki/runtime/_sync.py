@@ -9,12 +9,13 @@ from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
 from yaoki.records import Begin, Cause
 from yaoki.runtime import _context
-from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
+from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._groups import asks_for_room, begin_in_group, charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
+from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
 from yaoki.runtime._waits import skipping
 
@@ -84,7 +85,7 @@ def poll_posts(live: Live) -> bool:
 def call_plainly(call: Call) -> object:
     """Make a sync attempt here; its exception comes back as `Raised`."""
     step = call.step
-    token = _context.enter(_context.InAttempt(step.tool.name))
+    token = _context.enter(_context.InAttempt(step))
     try:
         if call.injected is None:
             return step.tool.fn(*step.given, **step.named)

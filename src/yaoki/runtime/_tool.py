@@ -17,6 +17,7 @@ from yaoki.records import Begin, Effect
 from yaoki.runtime import _context
 from yaoki.runtime._acting import refuse_rungs
 from yaoki.runtime._alone import call_alone, recover_sync
+from yaoki.runtime._checks import Check, Happened, NotHappened, check_tool
 from yaoki.runtime._signature import Parameters, hints_of
 from yaoki.runtime._undo_tool import undo_tool
 from yaoki.runtime._usage import Reserve, reservation
@@ -27,17 +28,6 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 T = TypeVar("T")
-V_co = TypeVar("V_co", covariant=True)
-
-
-class Happened(Struct, Generic[V_co], frozen=True):
-    """A check's verdict: the action happened, and this is its result."""
-
-    value: V_co
-
-
-class NotHappened(Struct, frozen=True):
-    """A check's verdict: the action did not happen and never will; it may be sent again."""
 
 
 class Feedback(Struct, frozen=True, kw_only=True):
@@ -84,7 +74,6 @@ class ForModel(Struct, frozen=True, kw_only=True):
 _REPAIRS_MOST = 100
 _here = _context.here
 _driving = _context.driving
-Check: TypeAlias = Callable[..., Any]
 EffectLike: TypeAlias = Effect | Callable[..., Effect]
 ScopeLike: TypeAlias = str | Callable[..., str]
 Undoing: TypeAlias = "Callable[..., Any]"
@@ -162,7 +151,7 @@ class Tool(Generic[P, R]):
         self.check_after_s = check_after_s
         self.hidden = self.params.local | self.params.injected
         self._codec: Codec | None = None
-        self.check = _check_tool(self, check) if check is not None else None
+        self.check = self._checked_by(check) if check is not None else None
         self._refuse_contradictions()
         self._codec = self._resolve_codec(final=False)
         self.undo = undo_tool(self, undo) if undo is not None else None
@@ -216,18 +205,19 @@ class Tool(Generic[P, R]):
 
     def effect_of(self, values: dict[str, object]) -> Effect:
         """Return the effect kind as resolved for these arguments."""
-        if self.check is not None:
-            return Effect.CHECKED
-        if self.effect is None:
-            return Effect.AT_MOST_ONCE
         if isinstance(self.effect, Effect):
             return self.effect
+        if self.effect is None:
+            return Effect.AT_MOST_ONCE if self.check is None else Effect.CHECKED
         resolved = self.effect(**values)
         if not isinstance(cast("object", resolved), Effect):
             msg = f"tool {self.name}: effect= returned {resolved!r}; it must return an Effect"
             raise DeclarationError(msg)
         if resolved is Effect.KEYED and "idempotency_key" not in self.params.injected:
             msg = f"tool {self.name}: effect= returned KEYED, but it takes no key: `*, idempotency_key: str = INJECTED`"
+            raise DeclarationError(msg)
+        if resolved is Effect.CHECKED and self.check is None:
+            msg = f"tool {self.name}: effect= returned CHECKED, but it has no check="
             raise DeclarationError(msg)
         return resolved
 
@@ -258,6 +248,12 @@ class Tool(Generic[P, R]):
             return self.key_of(**values)
         names = (self.key_of,) if isinstance(self.key_of, str) else self.key_of
         return {name: values[name] for name in names}
+
+    def _checked_by(self, check: Check) -> Tool[Any, Any]:
+        if isinstance(check, Tool | BoundTool):
+            msg = f"tool {self.name}: check={check.name} is itself a tool; give the plain function"
+            raise DeclarationError(msg)
+        return check_tool(self, check)
 
     def _resolve_codec(self, *, final: bool) -> Codec | None:
         hints = hints_of(self.fn)
@@ -314,6 +310,10 @@ class BoundTool(Generic[P, R]):
             return cast("R", call_alone(self.tool, args, kwargs, owner=self.owner))
         return cast("R", here.use(self.tool, args, kwargs, owner=self.owner))
 
+    def outside(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Use the tool with its `self`, without a run, and say that this is meant: its policy alone."""
+        return cast("R", call_alone(self.tool, args, kwargs, owner=self.owner, meant=True))
+
     @property
     def name(self) -> str:
         """The tool's name."""
@@ -337,6 +337,7 @@ def tool(fn: Callable[P, R], /) -> Tool[P, R]: ...
 def tool(
     *,
     check: Callable[..., Awaitable[Happened[T] | NotHappened]] | Callable[..., Happened[T] | NotHappened],
+    effect: Callable[..., Effect] | None = None,
     check_after_s: float = 5,
     key: Callable[..., object] | Sequence[str] | str | None = None,
     scope: ScopeLike | None = None,
@@ -373,8 +374,9 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
     Args:
         fn: Sync or async; generators are refused. Its result must be JSON by its annotation.
         effect: An `Effect`, or a function of the arguments. Nothing: *undeclared*, AT_MOST_ONCE.
-        check: Makes it CHECKED: takes the tool's parameters but injected ones, returns `Happened(value)` or
-            `NotHappened()`, and is asked before a doubtful call is made again.
+        check: Makes it CHECKED, or lets `effect` return that: takes the tool's parameters but injected ones, returns
+            `Happened(value)` or `NotHappened()`, and is asked before a doubtful call is made again. It may declare
+            `idempotency_key: str = INJECTED`, the key of the action it is asked about, and `timeout_s`.
         check_after_s: The check runs not before this long after the attempt's end.
         key: Which arguments identify the action: a name, names, or a function of the arguments.
         scope: `vendor/model/key`, or a function of the arguments; by default the tool's name.
@@ -403,70 +405,6 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         return Tool(fn, **policy)
 
     return decorate
-
-
-def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
-    """Make a check a read-only tool of its own, so that it is retried and recorded like any other."""
-    name = getattr(check, "__name__", "check")
-    wanted = set(owner.params.signature.parameters) - {"self"}
-    if isinstance(check, Tool | BoundTool):
-        msg = f"tool {owner.name}: check={name} is itself a tool; give the plain function"
-        raise DeclarationError(msg)
-    signature = inspect.signature(check)
-    bound = owner.is_method and next(iter(signature.parameters), "") == "self"
-    taken = set(signature.parameters) - ({"self"} if bound else set())
-    odd = any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in signature.parameters.values())
-    if not odd and taken != wanted:
-        missing = ", ".join(sorted(wanted - taken)) or "nothing"
-        more = ", ".join(sorted(taken - wanted)) or "nothing"
-        msg = (
-            f"tool {owner.name}: check={name} must take the tool's parameters except injected ones "
-            f"(missing: {missing}; unknown: {more})"
-        )
-        raise DeclarationError(msg)
-    wire = _async_wire(owner, check, name) if inspect.iscoroutinefunction(check) else _sync_wire(owner, check, name)
-    made = Tool(
-        wire,
-        effect=Effect.READ_ONLY,
-        retry=owner.retry,
-        timeout_s=owner.timeout_s,
-        escalate=(),  # never the loop's: a check that cannot say is the doubt's question
-        name=f"{owner.name}.check",
-        skip=0,
-    )
-    made.is_method = bound
-    made.hidden = owner.params.local | owner.params.injected
-    return made
-
-
-def _sync_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
-    def asked(*own: object, **values: object) -> object:
-        return _verdict_on_wire(owner, name, check(*own, **values))
-
-    return asked
-
-
-def _async_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
-    async def asked(*own: object, **values: object) -> object:
-        return _verdict_on_wire(owner, name, await check(*own, **values))
-
-    return asked
-
-
-def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> object:
-    """Return what is journaled: null for not happened, `{"happened": value}` else."""
-    if isinstance(verdict, NotHappened):
-        return None
-    if isinstance(verdict, Happened):
-        import msgspec
-
-        happened = cast("Happened[object]", verdict)
-        return {"happened": msgspec.json.decode(owner.codec.encode(happened.value))}
-    msg = (
-        f"check={name} of tool {owner.name} returned {type(verdict).__name__}; "
-        "it must return Happened(value) or NotHappened()"
-    )
-    raise TypeError(msg)
 
 
 def _async_alone(tool: Tool[P, R]) -> Callable[P, R]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, NamedTuple, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,9 @@ from yaoki.runtime._signature import hints_of
 from yaoki.runtime._tool import BoundTool, Tool
 
 __all__ = ["Settled", "StandIn", "ToolCall", "ToolResult", "Toolbox", "result_of"]
+
+
+V = TypeVar("V")
 
 
 class ToolCall(Struct, frozen=True):
@@ -36,10 +39,11 @@ class ToolResult(Struct, frozen=True):
     failure: Failure | None = None
 
 
-class Settled(Struct, frozen=True):
-    """One branch's end: its value, or the failure of the step that ended it."""
+class Settled(Struct, Generic[V], frozen=True):
+    """The end of a branch or a call: its value, or the failure of the step that ended it."""
 
-    value: Any = None
+    value: V = cast("Any", None)
+    """None where there is a failure."""
     failure: Failure | None = None
 
     @property

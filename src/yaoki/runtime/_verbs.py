@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.codec import codec_for, fits
-from yaoki.errors import AnswerRefused, EncodingError, RunNotFound
+from yaoki.errors import AnswerRefused, EncodingError, RunBusy, RunNotFound
 from yaoki.policy import Budget
 from yaoki.records import ABSENT, Answer, Cancel, Entry, Question, Redrive, Signal, State, TopUp
 from yaoki.runtime._groups import group_bounds
 from yaoki.runtime._history import POSTS_FROM as POSTS
 from yaoki.runtime._history import History
+from yaoki.runtime._mailbox import schema_wanted
 from yaoki.runtime._report import light_receipt, receipt_of
 from yaoki.runtime._run_base import refuse_signal_name
 
@@ -82,7 +83,7 @@ class Verbs:
         Answer a question; the first answer wins, and is on disk when this returns.
 
         Raises:
-            AnswerRefused: No such question, several without `ask`, answered already, or a value of another type.
+            AnswerRefused: No such question, several without `ask`, answered already, moot, or a value of another type.
         """
         row = self.row(run_id)
         if verdict not in VERDICTS:
@@ -150,7 +151,7 @@ class Verbs:
         Send a signal to a run, kept until a `wait_signal` takes it; on disk when this returns.
 
         Raises:
-            AnswerRefused: The run is final, or has 10,000 signals that nobody took.
+            AnswerRefused: The run is final, waits for a signal of another type, or has 10,000 that nobody took.
             DeclarationError: No name for a signal.
             EncodingError: No JSON, or above 16 MB.
         """
@@ -166,8 +167,15 @@ class Verbs:
             if current.state.final:
                 msg = f"run {run_id} is {current.state.value}: it takes no signal any more"
                 raise AnswerRefused(msg)
-            if History.of(entries).signals.untaken >= _UNTAKEN_MAX:
+            history = History.of(entries)
+            if history.signals.untaken >= _UNTAKEN_MAX:
                 msg = f"run {run_id} has {_UNTAKEN_MAX:,} signals that nobody took; it takes no more"
+                raise AnswerRefused(msg)
+            schema = schema_wanted(history.points, history.signals, name)
+            sent = None if data is ABSENT else msgspec.json.decode(data)
+            wrong = None if schema is ABSENT else fits(msgspec.json.decode(schema), sent)
+            if wrong is not None:
+                msg = f"run {run_id} waits for another {name}: {wrong}"
                 raise AnswerRefused(msg)
 
         self._journal.post(row.id, Signal(at=self._clock.now_ms(), name=name, value=data, by=by), guard=guard)
@@ -183,9 +191,16 @@ class Verbs:
 
         Raises:
             RunBusy: A living process drives it.
-            AnswerRefused: It is completed, runs, or has no step to go on from.
+            AnswerRefused: It is completed, or its process died and nobody has taken it up yet.
         """
         row = self.row(run_id)
+        if row.state is State.RUNNING:
+            owner = self._journal.owner(row)
+            if owner is None or not owner.alive:
+                msg = f"run {run_id}: its process died; what it had begun is to be decided. First: yaoki run or worker"
+                raise AnswerRefused(msg)
+            msg = f"run {run_id} is running, in pid {owner.pid}. First: yaoki cancel {run_id}"
+            raise RunBusy(msg, run_id)
         if row.state not in _REDRIVABLE:
             msg = f"run {run_id} is {row.state.value}: there is nothing to redrive"
             raise AnswerRefused(msg)
@@ -264,6 +279,9 @@ def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
     question = asked.question
     if asked.answer is not None:
         msg = f"run {run_id}: {question.id} was answered already ({asked.answer.verdict}); the first answer stands"
+        raise AnswerRefused(msg)
+    if not asked.open:
+        msg = f"run {run_id}: {question.id} is moot: it was asked anew, or the call was made. See: yaoki show {run_id}"
         raise AnswerRefused(msg)
     if question.expires_at and now_ms >= question.expires_at:
         msg = f"run {run_id}: {question.id} expired unanswered; it is a dead letter. See: yaoki redrive {run_id}"
