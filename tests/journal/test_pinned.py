@@ -19,7 +19,7 @@ KINDS = {
         ),
     ),
     3: ("Settle", "at attempt rung outcome value value_lost executed failure decision output cause timeout used"),
-    4: ("Hold", "at since until reason action args call deadline_at joins"),
+    4: ("Hold", "at since until reason action args call deadline_at joins schema"),
     5: ("Adopt", "at source value failure slot key action args call"),
     6: ("Checkpoint", "at turn form state base prefix spent ledger orphans"),
     7: (
