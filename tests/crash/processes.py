@@ -104,7 +104,7 @@ def run_processes(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
     for _ in range(LIVES_MOST):
         again = "again" if redriven else "first"
         colour = "async" if case.is_async else "sync"
-        life = Life("tests.crash.program", url, str(outside), case.shape, colour, again, str(next(kills, 0)))
+        life = Life("tests.crash.program", url, str(outside), case.shape, colour, str(next(kills, 0)), again)
         if life.end() == -signal.SIGKILL:
             crashes += 1
             continue

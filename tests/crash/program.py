@@ -1,7 +1,7 @@
 """
 A process that runs one shape and kills itself with SIGKILL at its nth point.
 
-    main STORE WORLD SHAPE sync|async first|again KILL_AT
+    main STORE WORLD SHAPE sync|async KILL_AT [first|again]
 
 Points are those of the simulated matrix: before and after each write, when a call arrives, when its effect is
 done. Prints the run's state and what it waits for.
@@ -37,7 +37,7 @@ async def reside_async(store: str, shape: str, again: bool) -> Receipt:
         return await runner.run(bound(shape, is_async=True, again=again), run_id=RUN)
 
 
-def main(store: str, world: str, shape: str, colour: str, again: str, kill_at: str) -> None:
+def main(store: str, world: str, shape: str, colour: str, kill_at: str, again: str = "first") -> None:
     STAGE.world = World(Path(world))
     STAGE.points = Points(int(kill_at), die)
     with no_waits():

@@ -22,7 +22,7 @@ KINDS = {
         "Settle",
         "at attempt rung outcome value value_lost executed failure decision output cause timeout used uncounted",
     ),
-    4: ("Hold", "at since until reason action args call deadline_at joins"),
+    4: ("Hold", "at since until reason action args call deadline_at joins schema"),
     5: ("Adopt", "at source value failure slot key action args call gap"),
     6: ("Checkpoint", "at turn form state prefix"),
     7: (

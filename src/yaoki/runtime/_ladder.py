@@ -275,8 +275,7 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             yield from until_answered(live, asked, joined.step)
             continue
         if asked is not None or (joined.doubt_unasked and joined.step not in live.driven):
-            yield from _doubt_of(live, step, joined)  # a cancel left it, or an earlier pass
-            if past.settled:
+            if (yield from _doubt_of(live, step, joined)):  # a cancel left it, or an earlier pass
                 return live_value(live, step, past.value)
             continue
         if joined.slot_shared(driven=joined.step in live.driven):
@@ -295,8 +294,12 @@ def _ran_out(live: Live, asked: Asked) -> bool:
     return 0 < asked.question.expires_at <= live.history.redriven_ms
 
 
-def _doubt_of(live: Live, step: Step, joined: Past) -> Steps:
-    """Have it said whether the joined step happened: by its check, if an earlier pass left it, else by a person."""
+def _doubt_of(live: Live, step: Step, joined: Past) -> Generator[EffectOf, Any, bool]:
+    """
+    Have it said whether the joined step happened: by its check, if an earlier pass left it, else by a person.
+
+    Return whether the check had its value, which is the step's now.
+    """
     check, note = step.tool.check, ""
     if check is not None and joined.stale and joined.executed is Executed.MAYBE:
         yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
@@ -304,9 +307,10 @@ def _doubt_of(live: Live, step: Step, joined: Past) -> Steps:
         if not isinstance(found, Failure):
             if found is not ABSENT:
                 yield Write(step.key, adopted(live, step, joined, joined.step, found))
-            return
+            return found is not ABSENT
         note = f"The check failed: {found.message}"
     yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
+    return False
 
 
 def _share(live: Live, step: Step, joined: Past) -> Steps:
