@@ -97,6 +97,19 @@ def test_a_null_of_the_state_that_became_no_number_is_refused(house, wrong, size
     assert len(checkpoints(house)) == 2
 
 
+def test_no_number_is_refused_in_what_is_new(house):
+    @house.loop
+    async def work(run) -> int:
+        async for state in house.turns(run, {"text": "t" * 200, "scores": []}):
+            state["scores"].append(math.nan if len(state["scores"]) == 2 else 0.5)
+        return 0
+
+    receipt = house.run(work.bind())
+    assert receipt.status is State.DEAD
+    assert "value['scores'][2] is nan: JSON has no such number" in receipt.text
+    assert [record.turn for record in checkpoints(house)] == [1, 2]
+
+
 @pytest.mark.parametrize("wrong", [math.nan, "no number"])
 def test_what_is_new_and_would_not_come_back_is_refused_at_the_turn_that_did_it(house, wrong):
     @house.loop

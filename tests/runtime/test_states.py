@@ -160,6 +160,18 @@ def test_a_list_grown_in_many_turns_is_still_told_by_what_it_has_more():
     assert bytes(state) == encode({"m": list(range(1_000))})
 
 
+@pytest.mark.parametrize(
+    ("more", "grown"), [(b"112,3", False), (b"1,22,3", False), (b"1.2,3", False), (b"1,2,3", True)]
+)
+def test_where_one_part_of_a_grown_list_ends_the_next_begins(more, grown):
+    long = b'"' + b"x" * 80 + b'"'
+    state = Whole(b"[%s,1]" % long)
+    state.apply(resolved(b'{"n":[2]}', {}.get))
+    found = state.change_to(b"[%s,%s]" % (long, more), {})
+    assert (found is not None) is grown
+    assert found is None or found.delta == b'{"n":[3]}'
+
+
 def test_an_edit_in_place_is_stored_whole():
     old, new = encode({"m": ["a" * 100, "b"]}), encode({"m": ["A" * 100, "b", "c"]})
     found = change(old, new, {})
@@ -177,6 +189,8 @@ LONG = b'"b":"' + b"x" * 80 + b'"'
         (b'{"a":1,%s}' % LONG, b'{"a":12,%s}' % LONG),
         (b'{"a":1,%s}' % LONG, b'{"a":1,"a":2,%s}' % LONG),
         (b'{"a":1,%s}' % LONG, b'{"a":2,%s,"a":3}' % LONG),
+        (b'{"a":1,%s}' % LONG, b'{"a":1,%s,"a":3}' % LONG),
+        (b'{%s,"a":1}' % LONG, b'{%s,"a":12}' % LONG),
         (b'{"a":[1],%s}' % LONG, b'{"a":[1, 2],%s}' % LONG),
         (b'{"a":[1],%s}' % LONG, b'{"a":[1],%s,"c" :1}' % LONG),
         (b'{"a":[1],%s}' % LONG, b'{"a":[1,2],%s' % LONG),
@@ -246,6 +260,28 @@ def test_a_delta_that_does_not_fit_what_it_builds_on_is_refused(stored):
         loaded([base, delta], [])
     with pytest.raises(StoreCorrupt, match="turn 2 cannot be put together"):
         loaded([delta], [])
+
+
+def test_a_part_put_in_twice_shows_though_every_record_is_right():
+    saved = Saved()
+    for record in saved_turns([{"m": ["b" * 100]}, {"m": ["b" * 100, "c"]}], []):
+        saved.take(record, list)
+    assert saved.whole() == encode({"m": ["b" * 100, "c"]})
+    saved._whole.apply(resolved(b'{"a":{"m":["c"]}}', {}.get))
+    with pytest.raises(StoreCorrupt, match="turn 2 cannot be put together"):
+        saved.whole()
+
+
+def test_a_result_of_an_earlier_turn_is_referred_to_no_more():
+    live = Saved()
+    reply = "r" * 100
+    written = []
+    for turn, results in enumerate(([], [(8, Raw(encode(reply)))], []), 1):
+        whole = encode({"m": ["b" * 100] + [reply] * (turn - 1)})
+        record, _ = live.record(whole, at=1, turn=turn, results=lambda results=results: results)
+        live.take(record, lambda results=results: results)
+        written.append(bytes(record.state))
+    assert written[1:] == [b'{"a":{"m":[{"$":[8]}]}}', b'{"a":{"m":["%s"]}}' % reply.encode()]
 
 
 GROWING = [{"m": ["a" * 100] * n} for n in range(1, 6)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_type_hints
 
@@ -78,6 +77,8 @@ def _types_of(kind: type) -> dict[str, Any]:
     if issubclass(kind, msgspec.Struct):
         array_like = kind.__struct_config__.array_like
         return {} if array_like else {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    import dataclasses
+
     other = cast("type[Any]", kind)
     if not dataclasses.is_dataclass(other):
         return {}
