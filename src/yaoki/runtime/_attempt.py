@@ -66,9 +66,9 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
     tool = step.tool
     retry = tool.retry
     now_ms = live.now_ms()
-    first = past is None or not past.attempts or past.question is not None
+    first = past is None or not past.attempts or past.ordered
     deadline_ms = now_ms + int(retry.deadline_s * 1000)
-    if past is not None and past.deadline_at and past.question is None:  # a person's order starts it anew
+    if past is not None and past.deadline_at and not past.ordered:  # a person's order starts it anew
         deadline_ms = _deadline_left(live, past)
     while True:
         if live.halt is not None:

@@ -176,7 +176,7 @@ class History:
     def open_question(self, past: Past) -> Asked | None:
         """Return the step's question that nobody has answered."""
         for asked in reversed(past.questions):
-            if asked.open:
+            if asked.open and not asked.question.retries:
                 return asked
         return None
 

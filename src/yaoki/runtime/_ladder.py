@@ -17,7 +17,7 @@ from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
 from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
 from yaoki.runtime._approve import approval_refused
 from yaoki.runtime._attempt import Kept, Rejected, adopted, attempt, decide_for, first_begin, settle
-from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
+from yaoki.runtime._doubt import asked_in_place_of, carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._failures import last_failure, orphan_refused, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
@@ -181,6 +181,10 @@ def _carry_out(
 ) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     do = decision.do
     if do in ("retry", "repair"):
+        question = asked_in_place_of(live, step, past, decision.next_at)
+        if question is not None:
+            yield Write(step.key, question)
+            return False, None
         yield Wait(decision.next_at, "retry")
         return (yield from attempt(live, step, past))
     if do == "check":
@@ -209,7 +213,11 @@ def _carry_out(
 def _rung(live: Live, step: Step, past: Past) -> Steps:
     """The ladder is over: the next escalation."""
     rungs = step.tool.rungs or live.loop.rungs
-    taken = sum(1 for asked in past.questions if asked.ladder == past.ladder and asked.question.why == "ask")
+    taken = sum(
+        1
+        for asked in past.questions
+        if asked.ladder == past.ladder and asked.question.why == "ask" and not asked.question.retries
+    )
     rung = rungs[min(taken, len(rungs) - 1)]
     failure = last_failure(past)
     if isinstance(rung, Ask):

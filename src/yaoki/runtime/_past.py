@@ -192,6 +192,12 @@ class Past(Struct, eq=False):
         return asked
 
     @property
+    def ordered(self) -> bool:
+        """Whether a person orders what comes next; a question asked in place of a wait does only if answered."""
+        asked = self.question
+        return asked is not None and (asked.answer is not None or not asked.question.retries)
+
+    @property
     def cut_by_timeout(self) -> bool:
         """Whether its last attempt was cancelled by a `run.timeout`, and no new ladder was ordered."""
         last = self.last
@@ -205,7 +211,7 @@ class Past(Struct, eq=False):
             return False
         if last.decision is None or last.decision.do not in _UNDER_WAY:
             return False
-        return not any(asked.ordinal == self.begun for asked in self.questions)
+        return not any(asked.ordinal == self.begun and not asked.question.retries for asked in self.questions)
 
     @property
     def executed(self) -> Executed:
@@ -233,7 +239,7 @@ class Past(Struct, eq=False):
             return True
         if self.open or self.executed is Executed.NO:
             return False
-        return not driven or any(asked.open for asked in self.questions)
+        return not driven or any(asked.open and not asked.question.retries for asked in self.questions)
 
     @property
     def slot_free(self) -> bool:

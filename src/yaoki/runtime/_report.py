@@ -114,6 +114,7 @@ def _ask(asked: Asked) -> Ask:
         asked_at=question.at,
         expires_at=question.expires_at,
         note=question.note,
+        retries=question.retries,
         has_default=question.default is not ABSENT,
         default=None if question.default is ABSENT else msgspec.json.decode(question.default),
     )
