@@ -89,7 +89,7 @@ class Base:
 
     def _tellers(self, notify: object) -> Telling | None:
         """Return who tells people; a runner that drives nothing tells nobody, and needs none of its modules."""
-        if notify is None or not self._worker:
+        if not notify or not self._worker:
             return None
         from yaoki.runtime._telling import Telling, settings_of
 

@@ -70,7 +70,7 @@ class InAttempt:
         values = tool.params.bind(args, kwargs)
         if tool.effect_of(values) is not Effect.READ_ONLY or tool.approve is not None:
             msg = (
-                f"{tool.name} was called inside an attempt of {self.inside}, where nothing could be journaled; "
+                f"{tool.name} was called inside an attempt of {self.inside}, where its effect could not be journaled; "
                 f"nothing was executed. Call it from the loop, or call the plain function {tool.name}.fn."
             )
             raise OutsideBranch(msg)

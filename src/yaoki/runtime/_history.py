@@ -39,7 +39,8 @@ from yaoki.records import (
     Undo,
     Value,
 )
-from yaoki.runtime._inbox import DEFAULT, Inbox
+from yaoki.runtime._inbox import TAKEN as ANSWERED
+from yaoki.runtime._inbox import Inbox
 from yaoki.runtime._mailbox import TAKEN, Mailbox
 from yaoki.runtime._past import Past, Slots
 from yaoki.runtime._receipt import Met
@@ -401,8 +402,8 @@ class History:
         self._point(seq, key, record)
         if key.endswith(TAKEN):
             self.signals.take(key, record)
-        elif key.endswith(DEFAULT):
-            self.inbox.expire(key)
+        elif key.endswith(ANSWERED):
+            self.inbox.take(key, record)
 
     def _gap(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Gap)

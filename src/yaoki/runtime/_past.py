@@ -351,15 +351,15 @@ class Past(Struct, eq=False):
 class Asked:
     """A question and, once given, its answer."""
 
-    __slots__ = ("answer", "answer_seq", "defaulted", "key", "ladder", "ordinal", "past", "question", "superseded")
+    __slots__ = ("answer", "answer_seq", "key", "ladder", "ordinal", "past", "question", "superseded", "taken")
 
     def __init__(self, question: Question, past: Past | None, key: str = "") -> None:
         self.question = question
         self.past = past
         self.key = key
         """The step or the point it was asked at."""
-        self.defaulted = False
-        """Nobody answered in time: its default stands."""
+        self.taken = ""
+        """What the loop went on with, at its own point: `answer`, `default`, or `timeout` (of a block around it)."""
         self.ordinal = past.begun if past is not None else 0
         self.ladder = past.ladder if past is not None else 0
         self.answer: Answer | None = None
@@ -369,4 +369,4 @@ class Asked:
     @property
     def open(self) -> bool:
         """Whether nobody has answered yet (it may have expired), nor was it asked anew or the call made again since."""
-        return self.answer is None and not self.superseded and not self.defaulted
+        return self.answer is None and not self.superseded and not self.taken

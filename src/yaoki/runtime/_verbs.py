@@ -243,7 +243,7 @@ def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
         then = "it is tried again" if question.retries else f"it is a dead letter. See: yaoki redrive {run_id}"
         msg = f"run {run_id}: {question.id} expired unanswered; {then}"
         raise AnswerRefused(msg)
-    if asked.defaulted or (asked.superseded and asked.question.why in ("ask", "approve")):
+    if asked.taken in ("default", "timeout") or (asked.superseded and asked.question.why in ("ask", "approve")):
         msg = f"run {run_id}: {question.id} is not asked any more. See: yaoki show {run_id}"
         raise AnswerRefused(msg)
     if record.verdict != "refused":
