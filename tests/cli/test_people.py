@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
+import select
 import shlex
 import subprocess
 import sys
@@ -12,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from yaoki import Runner
+from yaoki.records import State
+
 AGENTS = """
-from yaoki import Run, StepFailed, loop, tool
+from yaoki import Effect, RetryableError, Run, StepFailed, loop, tool
 
 @tool(approve=lambda cents: cents > 500)
 def pay(cents: int) -> str:
@@ -26,6 +31,17 @@ def shop(run: Run, cents: int) -> str:
         return pay(cents)
     except StepFailed as error:
         return error.failure.message
+
+@tool(effect=Effect.READ_ONLY)
+def look() -> str:
+    open("looked", "a").write("x")
+    if len(open("looked").read()) == 1:
+        raise RetryableError("busy", delay_s=600)
+    return "seen"
+
+@loop
+def watch(run: Run) -> list:
+    return [look(), pay(900)]
 
 @loop
 def trip(run: Run) -> list:
@@ -98,3 +114,59 @@ def test_a_loop_is_answered_with_one_of_its_options_and_a_value_of_its_type(yaok
     assert "q2 wants int" in yaoki("answer", "r", '"two"', check=2)
     yaoki("answer", "r", "q2", "5")
     assert json.loads(yaoki("run", "agents.py:trip", "--run-id", "r", "--json"))["value"] == ["Oslo", 5]
+
+
+def test_whoever_watches_is_asked_at_once_and_the_run_goes_on_with_the_answers(yaoki, tmp_path):
+    """On a terminal of its own: a ten-minute wait is tried again now, a payment allowed after a slip of the tongue."""
+    store = f"sqlite:///{tmp_path / 's.db'}"
+    ours, theirs = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "yaoki",
+        "run",
+        "agents.py:watch",
+        "--run-id",
+        "r",
+        "--interactive",
+        "--store",
+        store,
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        seen = Screen(ours)
+        seen.wait_for("q1 ")
+        assert "answer r q1 retry" in seen.text
+        os.write(ours, b"retry\n")
+        seen.wait_for("q2 ")
+        os.write(ours, b"yes please\n")
+        seen.wait_for("not: ")
+        os.write(ours, b"approve\n")
+        seen.wait_for("COMPLETED")
+        assert process.wait(30) == 0
+    os.close(ours)
+    with Runner.verbs(store) as runner:
+        receipt = runner.get("r")
+        assert (receipt.status, receipt.value) == (State.COMPLETED, ["seen", "paid 900"])
+    assert paid(tmp_path) == ["900"]
+
+
+def test_interactive_without_a_terminal_is_refused(yaoki):
+    assert "--interactive asks on a terminal" in yaoki("run", "agents.py:watch", "--interactive", check=2)
+
+
+class Screen:
+    """What a terminal was shown."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.text = ""
+
+    def wait_for(self, words: str) -> None:
+        """Read until the words were shown, after all that was waited for before."""
+        fresh = ""
+        while words not in fresh:
+            ready, _, _ = select.select([self._fd], [], [], 30)
+            assert ready, f"{words!r} was not shown; this was: {self.text + fresh}"
+            fresh += os.read(self._fd, 65_536).decode(errors="replace")
+        self.text += fresh

@@ -27,7 +27,7 @@ KINDS = {
     6: ("Checkpoint", "at turn form state prefix"),
     7: (
         "Question",
-        "at id why text call args executed attempt attempts_max type schema options expires_at default note",
+        "at id why text call args executed attempt attempts_max type schema options expires_at default note retries",
     ),
     8: ("Answer", "at question verdict value by"),
     9: ("TopUp", "at add by"),

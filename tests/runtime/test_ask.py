@@ -236,6 +236,55 @@ def test_branches_ask_beside_one_another(house):
     assert house.run(work.bind()).unwrap() == ["A", "B"]
 
 
+def test_a_wait_that_a_timeout_ended_stays_ended_whatever_is_answered_later(house):
+    @house.tool
+    def act(what: str) -> str:
+        if house.note(what) == 1:
+            house.kill()
+        return what
+
+    @house.loop
+    async def work(run) -> list:
+        try:
+            async with house.timeout(run, 60):
+                return [await got(run.ask("Quick?"))]
+        except TimeoutError:
+            return ["too late", await got(act("after"))]
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.asks[0].verdict) == (State.WAITING, "")
+    house.later(61)
+    assert house.die(work.bind()) == -9
+    with pytest.raises(AnswerRefused, match="q1 is not asked any more"):
+        house.answer("value", "yes", ask="q1")
+    (ask,) = house.run(work.bind()).asks
+    assert (ask.why, ask.call) == ("doubt", 'act(what="after")')
+    house.answer("happened", "by hand")
+    assert house.run(work.bind()).unwrap() == ["too late", "by hand"]
+
+
+def test_an_answer_in_time_is_replayed_however_late(house):
+    @house.tool
+    def act(what: str) -> str:
+        if house.note(what) == 1:
+            house.kill()
+        return what
+
+    @house.loop
+    async def work(run) -> list:
+        async with house.timeout(run, 60):
+            answer = await got(run.ask("Quick?"))
+        return [answer, await got(act("after"))]
+
+    house.run(work.bind())
+    house.answer("value", "yes")
+    assert house.die(work.bind()) == -9
+    house.later(3_600)
+    house.run(work.bind())
+    house.answer("happened", "by hand")
+    assert house.run(work.bind()).unwrap() == ["yes", "by hand"]
+
+
 def test_in_turns_each_turn_asks_its_own(house):
     @house.loop
     async def work(run) -> list:

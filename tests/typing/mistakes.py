@@ -138,6 +138,22 @@ def call_mistakes(run: Run) -> int:
     return number
 
 
+# --- people
+
+
+@loop
+def asking_mistakes(run: Run) -> int:
+    text: str = run.ask("How many?", int)  # mistake
+    print(text)
+    run.ask("How many?", int, default="three")  # mistake
+    return 1
+
+
+@tool(approve="always")  # mistake
+def allowed_by_text(n: int) -> int:
+    return n
+
+
 # --- policy
 
 

@@ -184,6 +184,9 @@ def tidy(run: Run, folder: str, depth: int = 1) -> int:
         assert_type(run.wait_signal("go", Chat), Chat)
         assert_type(shell("ls", cwd="/"), ShellResult)
         assert_type(run.try_call(shell, ["ls"]), Settled[ShellResult])
+        assert_type(run.ask("Which?"), str)
+        assert_type(run.ask("How many?", int, default=3), int)
+        assert_type(run.ask("Which?", options=["a", "b"], expires_s=60), str)
         with run.timeout(5), run.scope("side"):
             run.sleep(1)
         total += depth

@@ -31,6 +31,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     hung_after_s: float = HUNG_AFTER_S
     notify: list[str] = []
     """Who is told of a run that needs somebody."""
+    interactive: bool = False
+    """Whether a person watches, and is asked in place of each longer wait."""
 
 
 class Service(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -147,6 +147,8 @@ def _rows(moves: Sequence[Move], commands: Commands) -> list[list[Span]]:
 def _expiry(ask: Ask, now: Now) -> str:
     if not ask.expires_at:
         return "It waits until it is answered."
+    if ask.retries:
+        return f"Unanswered, it is tried again at {now.time(ask.expires_at)}."
     if ask.has_default:
         stands = json.dumps(ask.default, ensure_ascii=False)
         return f"Unanswered, {stands} stands on {now.minute(ask.expires_at)}."

@@ -77,6 +77,8 @@ def meant(typed: Words, ask: Ask | None) -> Words:
     """Return the words with `send`, `approve` and `refuse` as the verdicts they are, where the question takes them."""
     if ask is not None and ask.why == "orphan" and typed.verdict == "value" and typed.value == "send":
         return Words(ask=typed.ask, verdict="send")
+    if ask is not None and ask.retries and typed.verdict == "value" and typed.value == "retry":
+        return Words(ask=typed.ask, verdict="retry")
     if ask is not None and ask.why == "approve" and typed.verdict == "value" and typed.value in ("approve", "refuse"):
         return Words(ask=typed.ask, verdict=typed.value)
     return typed
@@ -103,7 +105,7 @@ def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
         CommandError: The value is no JSON or of another type, `happened` lacks the value the step returns, or
             the answer to a doubt is no verdict.
     """
-    if typed.verdict in (*_WITHOUT_VALUE, "send", "approve", "refuse"):
+    if typed.verdict in (*_WITHOUT_VALUE, "send", "approve", "refuse", "retry"):
         return ABSENT if typed.value is None else _text(typed.value)  # why it is refused
     if ask is None:
         return ABSENT if typed.value is None else json_value(typed.value, what="the answer")

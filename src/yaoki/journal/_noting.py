@@ -53,7 +53,8 @@ FORGET_TARGETS = "delete from target where beat_ms < ?1"
 LEASE_MS = 60_000
 """A sender that has shown no sign of life for so long is taken over, alive or not."""
 _BEAT_MS = 15_000
-_KEPT_MS = 30 * 86_400_000
+_DAY_MS = 86_400_000
+_KEPT_MS = 30 * _DAY_MS
 """How long the outbox keeps things, and a target that nobody uses any more."""
 _NOTE_MAX = 500
 
@@ -138,7 +139,7 @@ class Noting(Discarding):
             if current is None or not self._may_take(current, worker, now_ms):
                 return False
             cursor.execute(TAKE, (target.id, worker, now_ms))
-            if target.sender != worker:  # once for each that begins to tell it
+            if target.sender != worker or now_ms // _DAY_MS != current.beat_ms // _DAY_MS:
                 cursor.execute(FORGET, (now_ms - _KEPT_MS,))
                 cursor.execute(FORGET_TOLD)
                 cursor.execute(FORGET_TARGETS, (now_ms - _KEPT_MS,))

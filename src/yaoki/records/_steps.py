@@ -162,6 +162,8 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     default: Raw = ABSENT
     """What stands when it expires; nothing: a dead letter."""
     note: str = ""
+    retries: bool = False
+    """Asked in place of a wait, since a person watches: when it expires, the step is tried again."""
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -169,7 +171,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     question: str
-    verdict: Literal["happened", "not-happened", "skip", "abort", "value", "approved", "refused"]
+    verdict: Literal["happened", "not-happened", "skip", "abort", "value", "approved", "refused", "retry"]
     value: Raw = ABSENT
     by: str = ""
 

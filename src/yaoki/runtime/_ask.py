@@ -13,11 +13,11 @@ from yaoki.policy import ASK_EXPIRES_S
 from yaoki.records import ABSENT, Executed, FailureKind, Question, Value
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._failures import own_failure
-from yaoki.runtime._inbox import DEFAULT
+from yaoki.runtime._inbox import TAKEN
 from yaoki.runtime._live import Halt
 from yaoki.runtime._run_base import RunBase
 from yaoki.runtime._step import fingerprint
-from yaoki.runtime._sync import commit_inline, poll_posts
+from yaoki.runtime._sync import commit_inline, poll_posts, raise_if_timed_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,9 +106,9 @@ class Asks(RunBase):
             self._drift(key, recorded, f"run.ask({asking.text!r})")
         return branch, key
 
-    def _ask_outcome(self, key: str, asking: Asking) -> tuple[bool, Any]:
+    def _ask_outcome(self, branch: Branch, key: str, asking: Asking) -> tuple[bool, Any]:
         """
-        Return whether the question is over, and its answer; expired, its default stands from now on, and is recorded.
+        Return whether the question is over, and what the loop goes on with; recorded before it does.
 
         Raises:
             StepFailed: A person said to abort, or the answer is not of the type after all.
@@ -116,13 +116,11 @@ class Asks(RunBase):
         live = self._live
         with live.lock:
             asked = live.history.inbox.at_point[key]
-            if asked.open and live.journal.changed():
-                poll_posts(live)
-            if asked.open and not self._expired(key, asked):
+            if not asked.taken and not self._ask_over(branch, key, asked):
                 return False, None
-        if asked.answer is None or asked.defaulted:
-            return True, asking.codec.decode(asked.question.default)
-        if asked.answer.verdict == "skip":
+        if asked.taken == "timeout":
+            return False, None
+        if asked.taken == "default" or asked.answer is None or asked.answer.verdict == "skip":
             return True, asking.codec.decode(asked.question.default)
         if asked.answer.verdict != "value":
             self._ask_failed(key, "ask.aborted", f"{asking.text}: a person said to stop here")
@@ -131,26 +129,50 @@ class Asks(RunBase):
         except EncodingError as error:
             self._ask_failed(key, "value.mismatch", f"the answer to {asked.question.id} does not fit: {error}")
 
-    def _expired(self, key: str, asked: Asked) -> bool:
-        """Whether nobody answered in time and the default stands; without one the run is a dead letter."""
+    def _ask_over(self, branch: Branch, key: str, asked: Asked) -> bool:
+        """Take the answer, or the default once it is time; without one the run is then a dead letter."""
         live = self._live
+        if branch.replaying:  # a `run.timeout` around it ended the wait, in the journal: that comes again
+            return False
+        if asked.open and live.journal.changed():
+            poll_posts(live)
         question = asked.question
-        if live.halt is not None or not question.expires_at or live.now_ms() < question.expires_at:
-            return False
-        if question.default is ABSENT:
-            text = f"nobody answered {question.id} in time: {question.text}"
-            live.stop_with(Halt(to="dead", text=text, stopped_by="question.expired", step=key))
-            return False
-        self._flush()
-        commit_inline(live, f"{key}{DEFAULT}", Value(at=live.now_ms(), value=question.default))
+        if asked.open:
+            if live.halt is not None or not question.expires_at or live.now_ms() < question.expires_at:
+                return False
+            if question.default is ABSENT:
+                text = f"nobody answered {question.id} in time: {question.text}"
+                live.stop_with(Halt(to="dead", text=text, stopped_by="question.expired", step=key))
+                return False
+        self._ask_taken(key, "default" if asked.open else "answer")
         return True
 
-    def _ask_suspend(self, key: str) -> Suspend:
+    def _ask_taken(self, key: str, what: str) -> None:
+        self._flush()
+        commit_inline(self._live, f"{key}{TAKEN}", Value(at=self._live.now_ms(), value=Raw(msgspec.json.encode(what))))
+
+    def _ask_in_time(self, branch: Branch, key: str) -> None:
+        """Raise once a `run.timeout` around a plain loop's question has run out, here as before each new step."""
+        try:
+            raise_if_timed_out(branch, "")
+        except TimeoutError:
+            self._ask_cut(key)
+            raise
+
+    def _ask_cut(self, key: str) -> None:
+        """The wait was cancelled by a `run.timeout` around it: nobody needs to answer any more."""
+        if not self._live.history.inbox.at_point[key].taken and not self._live.detached:
+            self._ask_taken(key, "timeout")
+
+    def _ask_suspend(self, branch: Branch, key: str) -> Suspend:
         """Return how the branch waits for the answer, or for the end of a run that has none to expect."""
         if self._live.halt is not None:
             return Suspend("halt")
+        if branch.replaying:
+            return Suspend("replay")
         question = self._live.history.inbox.at_point[key].question
-        return Suspend("person", question=question.id, until_ms=question.expires_at, text=question.text)
+        ends = [question.expires_at, *(timeout.until_ms for timeout in branch.all_timeouts())]
+        return Suspend("person", question=question.id, until_ms=min(ends), text=question.text)
 
     def _ask_failed(self, key: str, reason: str, text: str) -> NoReturn:
         failure = own_failure(FailureKind.PERMANENT, reason, text, Executed.NO)

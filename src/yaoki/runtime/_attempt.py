@@ -58,7 +58,7 @@ def attempt(
         return False, None
     now_ms = live.now_ms()
     ladder = past if rung == before else None
-    first = ladder is None or not ladder.attempts or ladder.question is not None
+    first = ladder is None or not ladder.attempts or ladder.ordered
     reserved = step.tool.reserves(step.values)
     deadline_ms = _deadline_of(live, step, ladder, now_ms)
     refused: Admission | None = None
@@ -249,7 +249,7 @@ def _deadline_of(live: Live, step: Step, past: Past | None, now_ms: int) -> int:
 
     It starts anew with a ladder, and with a person's order.
     """
-    if past is None or not past.deadline_at or past.question is not None:
+    if past is None or not past.deadline_at or past.ordered:
         return now_ms + step.tool.deadline_ms
     return past.deadline_at + max(0, live.history.waited_ms - past.waited_ms)
 

@@ -47,6 +47,7 @@ class Base:
         on_wait: Callable[[Receipt[Any]], None] | None = None,
         observers: Sequence[Observer] = (),
         notify: Notify | str | Callable[[Notice], object] | Sequence[str | Callable[[Notice], object]] | None = None,
+        interactive: bool = False,
         clock: Clock | None = None,
         restart_at_checkpoint: bool = False,
         verbs_only: bool = False,
@@ -62,13 +63,18 @@ class Base:
             "result_max_bytes": result_max_bytes,
             "drain_s": drain_s,
             "on_wait": on_wait,
+            "interactive": interactive,
             "observers": observers,
             "clock": clock,
             "restart_at_checkpoint": restart_at_checkpoint,
         }
         self._clock = clock or SystemClock()
         self._limits = Limits(
-            park_after_s=park_after_s, result_max_bytes=result_max_bytes, drain_s=drain_s, pgid=own_group()
+            park_after_s=park_after_s,
+            result_max_bytes=result_max_bytes,
+            drain_s=drain_s,
+            interactive=interactive,
+            pgid=own_group(),
         )
         self._on_wait = on_wait
         self._observers = tuple(observers)
@@ -83,7 +89,7 @@ class Base:
 
     def _tellers(self, notify: object) -> Telling | None:
         """Return who tells people; a runner that drives nothing tells nobody, and needs none of its modules."""
-        if notify is None or not self._worker:
+        if not notify or not self._worker:
             return None
         from yaoki.runtime._telling import Telling, settings_of
 

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from yaoki.runtime._step import Step
 
 _EXPIRES_S = Ask().expires_s
+_WORTH_ASKING_MS = 2_000
+"""A shorter wait is over before anybody has read the question."""
 
-__all__ = ["carry_out_answer", "doubt_left", "doubts_left", "question_of", "until_answered"]
+__all__ = ["asked_in_place_of", "carry_out_answer", "doubt_left", "doubts_left", "question_of", "until_answered"]
 
 
 def question_of(
@@ -33,6 +35,7 @@ def question_of(
     options: list[str] | None = None,
     note: str = "",
     expires_s: float = _EXPIRES_S,
+    retries: bool = False,
 ) -> Question:
     """Return the question about a step: bound to it and its arguments, with the answer's schema."""
     now_ms = live.now_ms()
@@ -52,7 +55,16 @@ def question_of(
         options=options,
         expires_at=now_ms + int(expires_s * 1000),
         note=note,
+        retries=retries,
     )
+
+
+def asked_in_place_of(live: Live, step: Step, past: Past, next_at: int) -> Question | None:
+    """Return the question a person who watches is asked in place of a wait; None: nobody does, or it is short."""
+    wait_ms = next_at - live.now_ms()
+    if not live.limits.interactive or wait_ms < _WORTH_ASKING_MS:
+        return None
+    return question_of(live, step, past, "ask", expires_s=wait_ms / 1000, retries=True)
 
 
 def doubt_left(live: Live, past: Past, question_id: str, note: str) -> Question:
@@ -129,11 +141,13 @@ def carry_out_answer(
     while asked.answer is None:
         if past.settled:
             return "again"
+        if asked.question.retries and live.now_ms() >= asked.question.expires_at:
+            return "attempt"
         yield from until_answered(live, asked, step.key)
     match asked.answer.verdict:
         case "happened" | "value":
             return "again"
-        case "not-happened" | "approved":
+        case "not-happened" | "approved" | "retry":
             return "attempt"
         case "skip":
             return "skip"

@@ -39,7 +39,8 @@ from yaoki.records import (
     Undo,
     Value,
 )
-from yaoki.runtime._inbox import DEFAULT, Inbox
+from yaoki.runtime._inbox import TAKEN as ANSWERED
+from yaoki.runtime._inbox import Inbox
 from yaoki.runtime._mailbox import TAKEN, Mailbox
 from yaoki.runtime._past import Past, Slots
 from yaoki.runtime._receipt import Met
@@ -186,7 +187,7 @@ class History:
     def open_question(self, past: Past) -> Asked | None:
         """Return the step's question that nobody has answered."""
         for asked in reversed(past.questions):
-            if asked.open:
+            if asked.open and not asked.question.retries:
                 return asked
         return None
 
@@ -413,8 +414,8 @@ class History:
         self._point(seq, key, record)
         if key.endswith(TAKEN):
             self.signals.take(key, record)
-        elif key.endswith(DEFAULT):
-            self.inbox.expire(key)
+        elif key.endswith(ANSWERED):
+            self.inbox.take(key, record)
 
     def _gap(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Gap)

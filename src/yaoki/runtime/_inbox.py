@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from yaoki.runtime._past import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from yaoki.records import Answer, Question
+    from yaoki.records import Answer, Question, Value
     from yaoki.runtime._past import Past
 
-__all__ = ["DEFAULT", "Inbox"]
+__all__ = ["TAKEN", "Inbox"]
 
-DEFAULT = "!default"
-"""Ends the key under which it is recorded that the default of a question stands."""
+TAKEN = "!answer"
+"""Ends the key under which it is recorded what the loop went on with."""
 _POINT = "/run.ask#"
 _OF_A_CALL = frozenset({"orphan", "approve"})
 
@@ -61,9 +63,11 @@ class Inbox:
         if answer.verdict == "refused" and asked.ladder == past.ladder and not asked.superseded:
             self.refused[past.action] = answer
 
-    def expire(self, key: str) -> None:
-        """Nobody answered in time: the default stands."""
-        self.at_point[key.removesuffix(DEFAULT)].defaulted = True
+    def take(self, key: str, record: Value) -> None:
+        """The loop goes on."""
+        asked = self.at_point.get(key.removesuffix(TAKEN))
+        if asked is not None:
+            asked.taken = msgspec.json.decode(record.value)
 
     def redriven(self) -> list[str]:
         """A new ladder: what the loop asked in vain is asked once more; return the points to forget."""
@@ -71,10 +75,10 @@ class Inbox:
         again: list[str] = []
         for key, asked in list(self.at_point.items()):
             verdict = asked.answer.verdict if asked.answer is not None else self._ahead.get(asked.question.id)
-            if not asked.defaulted and verdict in (None, "abort"):
+            if asked.taken in ("", "answer") and verdict in (None, "abort"):
                 asked.superseded = True
                 del self.at_point[key]
-                again.append(key)
+                again += [key, f"{key}{TAKEN}"]
         return again
 
     def leave_pass(self, left: Iterable[Past]) -> None:

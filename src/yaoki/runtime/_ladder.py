@@ -18,7 +18,7 @@ from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKin
 from yaoki.runtime._acting import act_on
 from yaoki.runtime._approve import approval_refused
 from yaoki.runtime._attempt import adopted, attempt, first_begin
-from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
+from yaoki.runtime._doubt import asked_in_place_of, carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
 from yaoki.runtime._escalation import escalate
 from yaoki.runtime._failures import last_failure, orphan_refused, own_failure, step_failed, unknown_outcome
@@ -196,6 +196,10 @@ def _carry_out(
 ) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     do = decision.do
     if do in ("retry", "repair"):
+        question = asked_in_place_of(live, step, past, decision.next_at)
+        if question is not None:
+            yield Write(step.key, question)
+            return False, None
         yield Wait(decision.next_at, "retry")
         return (yield from attempt(live, step, past))
     if do == "check":

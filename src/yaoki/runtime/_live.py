@@ -37,6 +37,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     park_after_s: float = 30
     result_max_bytes: int = 16 * 1024 * 1024
     drain_s: float = 5
+    interactive: bool = False
+    """Whether a person watches, and is asked in place of each longer wait of a ladder."""
     pgid: int = 0
     """Process group of what attempts start, if it is this worker's alone."""
 

@@ -59,7 +59,8 @@ def answers(run_id: str, ask: Ask) -> list[Move]:
     else:
         rows = [choice(f"your answer{kind}", example_of(ask))]
     if ask.call:
-        return [*rows, choice("go on without an answer", "skip"), abort]
+        again = [choice("try again now", "retry")] if ask.retries else []
+        return [*again, *rows, choice("go on without an answer", "skip"), abort]
     default = [choice(f"{json.dumps(ask.default, ensure_ascii=False)} stands", "skip")] if ask.has_default else []
     return [*rows, *default, abort]
 

@@ -201,6 +201,12 @@ class Past(Struct, eq=False):
         return asked
 
     @property
+    def ordered(self) -> bool:
+        """Whether a person orders what comes next; a question asked in place of a wait does only if answered."""
+        asked = self.question
+        return asked is not None and (asked.answer is not None or not asked.question.retries)
+
+    @property
     def cut_by_timeout(self) -> bool:
         """Whether its last attempt was cancelled by a `run.timeout`, and no new ladder was ordered."""
         last = self.last
@@ -214,7 +220,7 @@ class Past(Struct, eq=False):
             return False
         if last.decision is None or last.decision.do not in _UNDER_WAY:
             return False
-        return not any(asked.ordinal == self.begun for asked in self.questions)
+        return not any(asked.ordinal == self.begun and not asked.question.retries for asked in self.questions)
 
     @property
     def executed(self) -> Executed:
@@ -242,7 +248,7 @@ class Past(Struct, eq=False):
             return True
         if self.open or self.executed is Executed.NO:
             return False
-        return not driven or any(asked.open for asked in self.questions)
+        return not driven or any(asked.open and not asked.question.retries for asked in self.questions)
 
     @property
     def slot_free(self) -> bool:
@@ -364,15 +370,15 @@ class Past(Struct, eq=False):
 class Asked:
     """A question and, once given, its answer."""
 
-    __slots__ = ("answer", "answer_seq", "defaulted", "key", "ladder", "ordinal", "past", "question", "superseded")
+    __slots__ = ("answer", "answer_seq", "key", "ladder", "ordinal", "past", "question", "superseded", "taken")
 
     def __init__(self, question: Question, past: Past | None, key: str = "") -> None:
         self.question = question
         self.past = past
         self.key = key
         """The step or the point it was asked at."""
-        self.defaulted = False
-        """Nobody answered in time: its default stands."""
+        self.taken = ""
+        """What the loop went on with, at its own point: `answer`, `default`, or `timeout` (of a block around it)."""
         self.ordinal = past.begun if past is not None else 0
         self.ladder = past.ladder if past is not None else 0
         self.answer: Answer | None = None
@@ -382,4 +388,4 @@ class Asked:
     @property
     def open(self) -> bool:
         """Whether nobody has answered yet (it may have expired), nor was it asked anew or the call made again since."""
-        return self.answer is None and not self.superseded and not self.defaulted
+        return self.answer is None and not self.superseded and not self.taken

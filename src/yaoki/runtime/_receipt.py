@@ -43,6 +43,8 @@ class Ask(Struct, kw_only=True, omit_defaults=False):
     asked_at: int = 0
     expires_at: int = 0
     note: str = ""
+    retries: bool = False
+    """Asked in place of a wait: when it expires, the step is tried again."""
     has_default: bool = False
     default: Any = None
     """What stands when it expires, where `has_default`."""

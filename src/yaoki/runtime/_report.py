@@ -37,7 +37,9 @@ def receipt_of(
     receipt.gaps = [*history.gaps, *undo_lines(history.undone.by_step.values())]
     receipt.orphans = [orphan_line(past) for past in history.orphans()]
     receipt.asks = [
-        _ask(asked) for asked in history.questions.values() if asked.open or asked.defaulted or asked.answer is not None
+        _ask(asked)
+        for asked in history.questions.values()
+        if asked.open or asked.taken == "default" or asked.answer is not None
     ]
     receipt.attempts = history.attempts
     receipt.first_attempt_failures = history.first_attempt_failures
@@ -118,6 +120,7 @@ def _ask(asked: Asked) -> Ask:
         asked_at=question.at,
         expires_at=question.expires_at,
         note=question.note,
+        retries=question.retries,
         has_default=question.default is not ABSENT,
         default=None if question.default is ABSENT else msgspec.json.decode(question.default),
     )
@@ -125,7 +128,7 @@ def _ask(asked: Asked) -> Ask:
         ask.verdict = answer.verdict
         ask.answer = None if answer.value is ABSENT else msgspec.json.decode(answer.value)
         ask.answered_at = answer.at
-    elif asked.defaulted:
+    elif asked.taken == "default":
         ask.verdict, ask.answer = "default", ask.default
     elif ask.why == "doubt":
         ask.executed = asked.past.executed if asked.past is not None else Executed.MAYBE

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from yaoki.errors import DeclarationError, StepFailed
+from yaoki.records import Cause
 from yaoki.runtime import _context
 from yaoki.runtime._ask import ASK_EXPIRES_S, NOTHING, Asks
 from yaoki.runtime._effects import Suspend
@@ -112,11 +113,12 @@ class Run(Asks):
         asking = self._asking(question, into, options, default, expires_s)
         branch, key = self._ask_point(asking)
         while True:
-            done, value = self._ask_outcome(key, asking)
+            done, value = self._ask_outcome(branch, key, asking)
             if done:
                 return value
+            self._ask_in_time(branch, key)
             driver: Any = self._live.driver
-            driver.hold(self._ask_suspend(key), branch)
+            driver.hold(self._ask_suspend(branch, key), branch)
 
     @overload
     def wait_signal(self, name: str, into: type[T], *, timeout_s: float | None = None) -> T: ...
@@ -293,14 +295,16 @@ class AsyncRun(Asks):
         branch, key = self._ask_point(asking)
         driver: Any = self._live.driver
         while True:
-            done, value = self._ask_outcome(key, asking)
+            done, value = self._ask_outcome(branch, key, asking)
             if done:
                 return value
             driver.enter_op(branch)
             try:
-                await driver.hold(self._ask_suspend(key), branch)
+                await driver.hold(self._ask_suspend(branch, key), branch)
             except BaseException:
                 driver.note_cut(branch)
+                if driver.cause_of(branch)[0] is Cause.TIMEOUT:
+                    self._ask_cut(key)
                 raise
             finally:
                 driver.leave_op(branch)

@@ -45,6 +45,8 @@ class Runner(Base):
             several of them, or `yaoki.notify.Notify`. Sent from threads of their own; closing waits up to `drain_s`.
         result_max_bytes: A larger result is recorded as happened, its value lost.
         drain_s: How long attempts in flight may take to settle when the runner is stopped.
+        interactive: Whether a person watches: the run then waits with a question in place of each wait of a ladder
+            above 2 s (try again now, a value, skip, abort), which goes on by itself when that wait is over.
 
     Raises:
         StoreRefused, StoreCorrupt, JournalError: The store cannot be opened; nothing was changed.

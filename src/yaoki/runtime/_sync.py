@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
-__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts"]
+__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts", "raise_if_timed_out"]
 
 POLL_S = 0.5
 """How often a driver looks for answers, top-ups, signals and cancels; they are taken up within 1 s."""

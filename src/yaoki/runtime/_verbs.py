@@ -32,7 +32,7 @@ __all__ = ["SOURCES", "VERDICTS", "Verbs"]
 _SIGNAL_MAX_BYTES = 16 * 1024 * 1024
 _UNTAKEN_MAX = 10_000
 SOURCES = ("step", "checkpoint", "start")
-VERDICTS = ("happened", "not-happened", "skip", "abort", "value", "send", "approve", "refuse")
+VERDICTS = ("happened", "not-happened", "skip", "abort", "value", "send", "approve", "refuse", "retry")
 _REDRIVABLE = frozenset({State.DEAD, State.CANCELLED, State.CAPPED, State.WAITING, State.SLEEPING, State.PENDING})
 
 
@@ -266,6 +266,9 @@ def _recorded(run_id: str, question: Question, verdict: str) -> str:
             msg = f"run {run_id}: {question.id} takes a value of type {question.type or 'JSON'}, or {also}"
             raise AnswerRefused(msg)
         return verdict
+    if verdict == "retry" and not question.retries:
+        msg = f"run {run_id}: {question.id} waits for no retry. See: yaoki show {run_id}"
+        raise AnswerRefused(msg)
     if verdict == "send":
         msg = f"run {run_id}: {question.id} is not about sending: say happened VALUE, not-happened, skip or abort"
         raise AnswerRefused(msg)
@@ -284,9 +287,10 @@ def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
         msg = f"run {run_id}: {question.id} is moot: it was asked anew, or the call was made. See: yaoki show {run_id}"
         raise AnswerRefused(msg)
     if question.expires_at and now_ms >= question.expires_at:
-        msg = f"run {run_id}: {question.id} expired unanswered; it is a dead letter. See: yaoki redrive {run_id}"
+        then = "it is tried again" if question.retries else f"it is a dead letter. See: yaoki redrive {run_id}"
+        msg = f"run {run_id}: {question.id} expired unanswered; {then}"
         raise AnswerRefused(msg)
-    if asked.defaulted or (asked.superseded and asked.question.why in ("ask", "approve")):
+    if asked.taken in ("default", "timeout") or (asked.superseded and asked.question.why in ("ask", "approve")):
         msg = f"run {run_id}: {question.id} is not asked any more. See: yaoki show {run_id}"
         raise AnswerRefused(msg)
     if record.verdict != "refused":
