@@ -119,10 +119,7 @@ def test_every_field_of_a_budget_can_be_topped_up(place, capfd, field, amount):
     stock.close()
     said = place.call(capfd, "top-up", "r", f"--{field}", str(amount))
     assert said.code == 0, said.err
-    assert (
-        f"r has {amount:g} more {field.replace('-', '_')}" in said.out
-        or f"{amount:g} {field.replace('-', '_')}" in said.out
-    )
+    assert said.out.startswith(f"r has {amount:g} {field.replace('-', '_')} more")
 
 
 def test_a_group_is_one_line_with_what_is_in_flight():

@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.errors import refused, reset
 from tests.runtime.house import House, got
 from yaoki import INJECTED, Budget, DeclarationError, Effect, Feedback, ForModel, Retry, StepFailed
-from yaoki.records import Begin, Settle, State
+from yaoki.records import Begin, Claimed, Settle, State
 from yaoki.runtime import Usage
 
 READ = Effect.READ_ONLY
@@ -235,6 +235,7 @@ def test_a_call_that_does_not_fit_beside_those_in_flight_waits_for_what_they_giv
     assert receipt.unwrap() == 21
     assert receipt.spent.tokens == 70
     assert max(at_once) == 3  # 3 x 30 of 100
+    assert len(async_house.records(Claimed)) == 1, "it need not leave memory for that"
 
 
 def test_threads_that_do_not_fit_beside_those_in_flight_go_on_when_these_have_settled(tmp_path):
