@@ -133,7 +133,7 @@ def plain_state_mistakes(run: Run) -> int:
 def asking_mistakes(run: Run) -> int:
     text: str = run.ask("How many?", int)  # mistake
     print(text)
-    run.ask("How many?", int, default="three")  # mistake
+    run.ask(3)  # mistake
     return 1
 
 
