@@ -160,6 +160,21 @@ def test_of_two_workers_one_tells(station):
     assert len(inbox.came) == 1
 
 
+def test_while_one_worker_sends_another_does_not(station):
+    came: list[str] = []
+
+    def note(notice) -> None:
+        came.append(notice.id)
+        if len(came) == 1:
+            other.round()
+
+    teller, other = station.teller(note), station.teller(note)
+    station.all_of(teller)
+    station.leave("r", State.DEAD)
+    station.all_of(teller)
+    assert len(came) == 1
+
+
 def test_a_dead_teller_is_taken_over_at_once_and_a_hung_one_after_a_minute(station):
     inbox = Inbox()
     journals = [station.open() for _ in range(3)]

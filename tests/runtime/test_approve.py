@@ -6,7 +6,7 @@ import pytest
 
 from tests.runtime.errors import refused, reset
 from tests.runtime.house import House, box, calls, got
-from yaoki import AnswerRefused, DeclarationError, Effect, OutsideRun, Retry, StepFailed
+from yaoki import AnswerRefused, DeclarationError, Effect, OutsideBranch, OutsideRun, Retry, StepFailed
 from yaoki.records import Begin, Question, State
 
 
@@ -242,6 +242,23 @@ def test_a_new_pass_asks_for_what_was_not_done_and_adopts_what_was(house):
     house.answer("approve")
     assert house.run(work.bind()).unwrap() == ["paid 1", "paid 2"]
     assert house.done == ["pay 1", "pay 2"]
+
+
+def test_inside_an_attempt_nobody_can_allow_it(house):
+    pay = paying(house, effect=Effect.READ_ONLY)
+
+    @house.tool(effect=Effect.READ_ONLY)
+    def outer() -> str:
+        with pytest.raises(OutsideBranch, match="nothing was executed"):
+            pay(1)
+        return "held back"
+
+    @house.loop
+    async def work(run) -> str:
+        return await got(outer())
+
+    assert house.run(work.bind()).unwrap() == "held back"
+    assert house.done == []
 
 
 def test_without_a_run_nobody_can_allow_it(house):

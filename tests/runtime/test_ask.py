@@ -10,6 +10,7 @@ from tests.runtime.errors import refused
 from tests.runtime.house import House, got
 from yaoki import AnswerRefused, DeclarationError, Effect, Retry, StepFailed
 from yaoki.records import Question, State, Value
+from yaoki.runtime._ask import Asks
 
 
 @dataclass
@@ -261,6 +262,26 @@ def test_a_wait_that_a_timeout_ended_stays_ended_whatever_is_answered_later(hous
     assert (ask.why, ask.call) == ("doubt", 'act(what="after")')
     house.answer("happened", "by hand")
     assert house.run(work.bind()).unwrap() == ["too late", "by hand"]
+
+
+def test_an_answer_that_comes_between_a_timeout_and_its_cut_does_not_undo_the_timeout(house, monkeypatch):
+    """The process dies once the firing is recorded, and before the question is said to be over."""
+
+    @house.loop
+    async def work(run) -> str:
+        try:
+            async with house.timeout(run, 60):
+                return await got(run.ask("Quick?"))
+        except TimeoutError:
+            return "too late"
+
+    house.run(work.bind())
+    house.later(61)
+    with monkeypatch.context() as patched:
+        patched.setattr(Asks, "_ask_cut", lambda run, key: house.kill())
+        assert house.die(work.bind()) == -9
+    house.answer("value", "yes")
+    assert house.run(work.bind()).unwrap() == "too late"
 
 
 def test_an_answer_in_time_is_replayed_however_late(house):

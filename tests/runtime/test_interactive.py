@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.errors import refused, reset
 from tests.runtime.house import House, got
 from yaoki import INJECTED, AnswerRefused, Effect, Retry, RetryableError, StepFailed
-from yaoki.records import State
+from yaoki.records import Begin, State
 
 LATER = Retry(attempts_max=3, deadline_s=900)
 
@@ -94,6 +94,26 @@ def test_the_attempts_are_no_more_than_without_anybody_there(house):
         house.later(120)
     assert watched(house, body).unwrap() == "failed: retryable"
     assert len(house.done) == LATER.attempts_max
+
+
+def test_the_deadline_goes_on_where_it_was(house):
+    @house.tool(effect=Effect.READ_ONLY, retry=LATER)
+    def look() -> str:
+        house.later(100)
+        if house.note("look") == 1:
+            raise soon()
+        return "seen"
+
+    @house.loop
+    async def work(run) -> str:
+        return await got(look())
+
+    watched(house, work)
+    house.later(120)
+    assert watched(house, work).unwrap() == "seen"
+    first, second = house.records(Begin)
+    assert first.deadline_at - first.at == 900_000
+    assert second.deadline_at - second.at == 800_000
 
 
 def test_a_short_wait_is_not_worth_a_question(house):

@@ -145,7 +145,7 @@ def call_mistakes(run: Run) -> int:
 def asking_mistakes(run: Run) -> int:
     text: str = run.ask("How many?", int)  # mistake
     print(text)
-    run.ask("How many?", int, default="three")  # mistake
+    run.ask(3)  # mistake
     return 1
 
 

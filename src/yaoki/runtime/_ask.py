@@ -132,7 +132,8 @@ class Asks(RunBase):
     def _ask_over(self, branch: Branch, key: str, asked: Asked) -> bool:
         """Take the answer, or the default once it is time; without one the run is then a dead letter."""
         live = self._live
-        if branch.replaying:  # a `run.timeout` around it ended the wait, in the journal: that comes again
+        # A `run.timeout` around it ended the wait, in the journal: that comes again, whatever was answered since.
+        if any(timeout.fired_before for timeout in branch.all_timeouts()):
             return False
         if asked.open and live.journal.changed():
             poll_posts(live)
