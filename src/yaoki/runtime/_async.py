@@ -16,9 +16,10 @@ from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, 
 from yaoki.runtime._groups import asks_for_room, begin_in_group
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
+from yaoki.runtime._places import give_up, take_back
 from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
-from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
+from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, leave_cut, poll_posts
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class AsyncDriver:
         self.branches: set[Branch] = set()
         self.held: list[Held] = []
         self.active = 0
+        self._patience: asyncio.TimerHandle | None = None
         self.quiet: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.sleepers: set[asyncio.Future[None]] = set()
         self.attempting: set[asyncio.Task[Any]] = set()
@@ -123,15 +125,33 @@ class AsyncDriver:
             return
         if ops != self.ops:
             ticks = _QUIET_TICKS
+        loop = asyncio.get_running_loop()
         if ticks:
-            asyncio.get_running_loop().call_soon(self.check_quiet, ticks - 1, self.ops)
-        else:
+            loop.call_soon(self.check_quiet, ticks - 1, self.ops)
+        elif not self._may_be_at_work():
+            self.quiet.set_result(None)
+        elif self._patience is None:
+            self._patience = loop.call_later(self.live.limits.park_after_s, self._waited_enough, self.ops)
+
+    def _may_be_at_work(self) -> bool:
+        """
+        Whether code beside a waiting scope in a task of its own may await something of its own.
+
+        Nobody can tell that from awaiting the task; it is given as long as a wait is sat out in memory.
+        """
+        return self.live.halt is None and any(b.held == 0 and b.children == b.apart for b in self.branches if b.apart)
+
+    def _waited_enough(self, ops: int) -> None:
+        self._patience = None
+        if ops != self.ops:
+            self.check_quiet()
+        elif not self.quiet.done() and self._is_quiet():
             self.quiet.set_result(None)
 
     def _is_quiet(self) -> bool:
         if self.live.halt is not None:
             return self.active == 0
-        if not self.held or self.replayed_timeouts:
+        if not (self.held or self.plain.held) or self.replayed_timeouts:
             return False
         return all(b.active == 0 and (b.held > 0 or b.children > 0) for b in self.branches)
 
@@ -229,9 +249,8 @@ class AsyncDriver:
             timer = loop.call_later(max(0.0, left_s), _wake, held.wake)
         if suspend.waits_for in ("halt", "code"):
             self.halted()
-        gate = branch_gate(branch) if suspend.waits_for != "replay" else None
-        if gate is not None:
-            gate.release()
+        if suspend.waits_for != "replay":
+            give_up(branch, self.branches)
         self.leave_op(branch)
         try:
             await held.wake
@@ -241,8 +260,7 @@ class AsyncDriver:
             if timer is not None:
                 timer.cancel()
             self.enter_op(branch)
-        if gate is not None:
-            await gate.acquire()
+        await take_back(branch)
 
     async def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
         """Wait in memory, or suspended if the wait is long."""
@@ -308,6 +326,9 @@ class _Performance:
                 raise self._cancelled
         except asyncio.CancelledError:
             driver.note_cut(branch)
+            if self._step is not None and driver.cause_of(branch)[0] is Cause.TIMEOUT:
+                driver.commits.flush()
+                leave_cut(driver.live, self._step.key)
             raise
         finally:
             driver.performing.discard(task)
@@ -403,13 +424,11 @@ class _Performance:
             self._driver.settled(write.key, write.record)
 
     async def _call(self, call: Call) -> object:
-        driver, branch = self._driver, self._branch
-        if self._cancelled is None and driver.live.stopping:
-            self._cancelled = asyncio.CancelledError("the run is let go of")
+        driver = self._driver
+        if driver.live.stopping:
+            self._cancelled = self._cancelled or asyncio.CancelledError("the run is let go of")
         if self._cancelled is not None:
-            cause, key = driver.cause_of(branch)
-            branch.cut = branch.cut or cause is Cause.LOOP
-            return Raised(self._cancelled, started=False, cause=cause, timeout_key=key)
+            return self._cut(self._cancelled, started=False)
         step = call.step
         task = asyncio.current_task()
         assert task is not None
@@ -439,24 +458,19 @@ class _Performance:
         finally:
             _context.leave(token)
             driver.attempting.discard(task)
+            self._look_for_cancel(step, task.cancelling() - cancelling)
 
-    def _cut(self, error: asyncio.CancelledError) -> Raised:
+    def _look_for_cancel(self, step: Step, cancels: int) -> None:
+        """Go on with a `run.timeout`'s cancel that a tool has answered: what it gave is kept, but the block is over."""
+        if cancels > 0 and self._cancelled is None and self._driver.cause_of(self._branch)[0] is Cause.TIMEOUT:
+            self._cancelled = asyncio.CancelledError(f"{step.tool.name} answered its cancel")
+
+    def _cut(self, error: BaseException, *, started: bool = True) -> Raised:
         """Settle the attempt as cancelled from outside; the cancel goes on once that is written."""
         cause, key = self._driver.cause_of(self._branch)
         self._branch.cut = self._branch.cut or cause is Cause.LOOP
         self._cancelled = error
-        return Raised(error, cause=cause, timeout_key=key)
-
-
-def branch_gate(branch: Branch) -> asyncio.Semaphore | None:
-    """Return the limit a branch counts against."""
-    here: Branch | None = branch
-    while here is not None:
-        gate: asyncio.Semaphore | None = here.gate
-        if gate is not None:
-            return gate
-        here = here.parent
-    return None
+        return Raised(error, started=started, cause=cause, timeout_key=key)
 
 
 def _wake(future: asyncio.Future[None]) -> None:

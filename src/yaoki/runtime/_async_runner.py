@@ -212,7 +212,8 @@ class AsyncRunner(Base):
         error = task.exception()
         if error is None and isinstance(ended := task.result(), _Exit):
             error = ended.error
-        if isinstance(error, Passing) and not live.detached:  # a plain tool's branch: it cannot be held, it unwinds
+        parked = isinstance(error, Passing) or (live.main.passing is not None and not live.broken)
+        if parked and not live.detached:  # a plain tool's branch: it cannot be held, it unwinds
             return Returned(held=[*driver.held, *driver.plain.held], unfinished=True)
         if error is not None:
             stopped = live.halted or live.broken is not None

@@ -67,8 +67,8 @@ def attempt(
             yield Suspend("halt")
         admission = refused or live.admit(step, first=first, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved)
         if admission.go:
-            if past is None and step.branch.replaying:
-                # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
+            if step.branch.ended_by_raise or (past is None and step.branch.replaying):
+                # What ended this branch, in the journal, did so before this: it comes first again.
                 yield Suspend("replay")
             slot = past.slot if past is not None else -1
             if slot < 0:

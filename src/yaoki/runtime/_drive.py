@@ -27,6 +27,7 @@ from yaoki.records import (
 from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._failures import placed
+from yaoki.runtime._group_of import raises_no_more
 from yaoki.runtime._groups import Counted, charge_of, counted
 from yaoki.runtime._history import History
 from yaoki.runtime._ladder import ladder
@@ -315,7 +316,9 @@ def _end(live: Live, halt: Halt) -> None:
 def _park(live: Live, held: Sequence[Held]) -> None:
     """Every branch has ended or waits: sleep until the earliest time, else wait for somebody."""
     if held and all(one.suspend.waits_for == "replay" for one in held):
-        _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
+        raised = next((one.branch.ended_by_raise for one in held if one.branch.ended_by_raise), "")
+        cut = "a step that a timeout had cancelled was asked for, but that timeout was not"
+        _wait_for_code(live, raises_no_more(raised) if raised else cut, "")
         return
     if any(one.seen < live.history.post_seq or one.suspend.room for one in held):
         # What it waits for may have come while other branches were still at work: look again at once.
@@ -323,7 +326,7 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         return
     suspends = [one.suspend for one in held]
     first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal")), None)
-    expiry = min((s.until_ms for s in suspends if s.until_ms), default=0)
+    expiry = min((one.until_ms for one in held if one.until_ms), default=0)
     freed = min((s.freed for s in suspends if s.freed >= 0), default=-1)
     now_ms = live.now_ms()
     times = [s for s in suspends if s.waits_for == "time"]

@@ -42,7 +42,8 @@ from yaoki.records import (
 from yaoki.runtime._inbox import TAKEN as ANSWERED
 from yaoki.runtime._inbox import Inbox
 from yaoki.runtime._mailbox import TAKEN, Mailbox
-from yaoki.runtime._past import Past, Slots
+from yaoki.runtime._met import Failures
+from yaoki.runtime._past import CUT, Past, Slots
 from yaoki.runtime._receipt import Met
 from yaoki.runtime._saved import Saved
 from yaoki.runtime._undone import Undone
@@ -59,7 +60,6 @@ __all__ = ["POSTS_FROM", "History", "segment_of"]
 
 STAND_INS = frozenset({"cached", "degrade"})
 """Sources of a value that no attempt made."""
-_MET_MAX = 1_000
 _CHECK_MARK = "!check."
 
 
@@ -93,7 +93,7 @@ class History:
         """What attempts under way have reserved, as part of `spent`: tokens and cost_usd."""
         self.gaps: list[str] = []
         self.undone = Undone()
-        self.met: list[tuple[Past, Met]] = []
+        self.failures = Failures()
         self.attempts = 0
         self.first_attempt_failures = 0
         self.claims = 0
@@ -125,7 +125,7 @@ class History:
             Undo: self._undo,
             Value: self._value,
             Gap: self._gap,
-            Fired: self._point,
+            Fired: self._fired,
             Spend: self._spend,
             Refused: self._refused,
             Parked: self._note_parked,
@@ -180,6 +180,10 @@ class History:
         """Return the results a saved state may refer to, with the seq of their record."""
         return [(past.value_seq, past.value) for past in self.steps.values() if past.value_seq >= 0]
 
+    def failures_at(self, seq: int) -> list[Failure]:
+        """Return what this segment and the prelude had met by that record of the driver, oldest first."""
+        return self.failures.by(seq, lambda key: key in self.steps or key in self.points)
+
     def step_ever(self, key: str) -> Past | None:
         """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
         return self.steps.get(key) or self.kept.get(key)
@@ -228,6 +232,12 @@ class History:
             past = self.steps[key] = Past(key, seq)
             self._see(key)
         return past
+
+    def _fired(self, seq: int, key: str, record: Record) -> None:
+        step = self.steps.get(key.removesuffix(CUT)) if key.endswith(CUT) else None
+        if step is not None:
+            step.cut = True
+        self._point(seq, key, record)
 
     def _see(self, key: str) -> None:
         if self._prefix and key.startswith(self._prefix):
@@ -296,22 +306,12 @@ class History:
         if decision is not None and decision.do in ("retry", "repair"):
             self.spent.retry_wait_s += decision.wait_ms / 1000
         then = decision.do if decision is not None else ""
-        if again and self._decided_anew(past, record, failure, then):
+        if again and self.failures.decided_anew(self.seq, past, record.attempt, failure, then):
             return
         if past.begun == 1:
             self.first_attempt_failures += 1
-        if len(self.met) >= _MET_MAX:
-            return
         met = Met(step=past.step, call=past.call, attempt=record.attempt, at=record.at, failure=failure, then=then)
-        self.met.append((past, met))
-
-    def _decided_anew(self, past: Past, record: Settle, failure: Failure, then: str) -> bool:
-        """Correct what was met of an attempt that is settled a second time; return whether it was met before."""
-        for known, met in reversed(self.met):
-            if known is past and met.attempt == record.attempt:
-                met.failure, met.then = failure, then
-                return True
-        return False
+        self.failures.add(self.seq, past, met)
 
     def _hold(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Hold)
@@ -435,8 +435,7 @@ class History:
         past = Past(key, seq)
         past.call = record.call
         met = Met(step=key, call=record.call, attempt=0, at=record.at, failure=record.failure, then="tell")
-        if len(self.met) < _MET_MAX:
-            self.met.append((past, met))
+        self.failures.add(self.seq, past, met)
         self._point(seq, key, record)
 
     def _note_parked(self, _seq: int, _key: str, record: Record) -> None:

@@ -102,7 +102,7 @@ def begin_at_once(live: Live, step: Step) -> Begin | None:
 
 def _left_out(live: Live, step: Step) -> str:
     """Return the recorded call that this new one would be made before, for people; or nothing."""
-    key = "" if step.branch.replaying or step.fixed_key else live.left_out(step.key)
+    key = "" if step.branch.replaying or step.fixed_key else step.branch.next_left_out()
     known = live.history.steps.get(key)
     return known.call or key if known is not None else key
 

@@ -20,7 +20,10 @@ from yaoki.records import (
     strongest,
 )
 
-__all__ = ["Asked", "Past", "Slots"]
+__all__ = ["CUT", "Asked", "Past", "Slots"]
+
+CUT = "!cut"
+"""Ends the key under which it is recorded that a `run.timeout` took the loop away from a step."""
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _FORGOTTEN = Raw(b"null")
@@ -142,6 +145,8 @@ class Past(Struct, eq=False):
     """Its value is a substitute's: the action itself did not happen."""
     undone: bool = False
     closed: bool = False
+    cut: bool = False
+    """A `run.timeout` took the loop away from it, whatever came of it."""
     adopt: Adopt | None = None
     hold: Hold | None = None
     questions: tuple[Asked, ...] = ()
@@ -208,9 +213,11 @@ class Past(Struct, eq=False):
 
     @property
     def cut_by_timeout(self) -> bool:
-        """Whether its last attempt was cancelled by a `run.timeout`, and no new ladder was ordered."""
+        """Whether a `run.timeout` took the loop away from it, in a call or a wait, and no new ladder was ordered."""
+        if self.redriven:
+            return False
         last = self.last
-        return last is not None and last.cause is Cause.TIMEOUT and last.outcome == "cancelled" and not self.redriven
+        return self.cut or (last is not None and last.cause is Cause.TIMEOUT and last.outcome == "cancelled")
 
     @property
     def doubt_unasked(self) -> bool:
@@ -268,6 +275,7 @@ class Past(Struct, eq=False):
                 self.cleared = len(self.executed_by)
         self.redriven = False
         self.closed = False
+        self.cut = False
         self.begin = begin
         self.open = True
         self.begun += 1

@@ -31,9 +31,7 @@ def receipt_of(
     receipt.spent = history.spent
     receipt.spent.wall_s = history.elapsed_wall_s(row.ended_ms or row.changed_ms)
     receipt.budget = _bounds(history, budget)
-    for past, met in history.met:
-        met.healed = past.settled
-    receipt.failures = [met for _, met in history.met]
+    receipt.failures = history.failures.listed()
     receipt.gaps = [*history.gaps, *undo_lines(history.undone.by_step.values())]
     receipt.orphans = [orphan_line(past) for past in history.orphans()]
     receipt.asks = [

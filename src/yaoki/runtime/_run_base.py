@@ -11,8 +11,9 @@ from msgspec import Raw
 
 from yaoki.codec import codec_for
 from yaoki.errors import DeclarationError, EncodingError, OutsideBranch, StepFailed
-from yaoki.records import ABSENT, Gap, Hold, Record, Refused, Scope, Spend, Value
+from yaoki.records import ABSENT, Gap, Hold, Record, Refused, Spend, Value
 from yaoki.runtime import _context
+from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fan import branch_names
 from yaoki.runtime._ladder import drifted
 from yaoki.runtime._live import Branch, Live
@@ -51,17 +52,13 @@ class RunBase:
     @property
     def failures(self) -> list[Failure]:
         """
-        Failures met so far by the steps the loop has asked for, also those that healed; oldest first.
+        Failures met in this turn so far, and before the first, also those that healed; oldest first, at most 1,000.
 
-        Deaths of the process are left out: the loop must see the same when it is replayed.
+        Deaths of the process are left out. How far it had got is recorded, so that a replay sees the same.
         """
-        asked = self._live.asked
-        met = self._live.history.met
-        return [
-            one.failure
-            for past, one in met
-            if one.failure.scope is not Scope.PROCESS and past.step.split("!", 1)[0] in asked
-        ]
+        history = self._live.history
+        seq: int = self._recorded("failures", lambda: history.seq)
+        return history.failures_at(seq)
 
     @property
     def remaining(self) -> dict[str, float]:
@@ -121,13 +118,17 @@ class RunBase:
         if branches is not None:
             branches.add(child)
         # Also for a scope in a task of its own: what the parent does between steps, a resume repeats.
+        apart = child.owner != parent.owner
         parent.children += 1
+        parent.apart += apart
         token = _context.enter(child)
         try:
             yield
         finally:
             _context.leave(token)
             parent.children -= 1
+            parent.apart -= apart
+            parent.passing = parent.passing or child.passing  # also one that was swallowed inside
             if branches is not None:
                 branches.discard(child)
                 driver: Any = self._live.driver
@@ -152,7 +153,7 @@ class RunBase:
             self._drift(key, recorded, f"run.wait_signal({name!r})")
         return branch, key, record.until
 
-    def _signal_taken(self, key: str, name: str, until_ms: int, into: Any) -> tuple[bool, Any]:
+    def _signal_taken(self, branch: Branch, key: str, name: str, until_ms: int, into: Any) -> tuple[bool, Any]:
         """
         Return whether the wait is over, and the signal's value; the oldest one nobody took is taken, and recorded.
 
@@ -164,6 +165,8 @@ class RunBase:
         codec = codec_for(Any if into is None else into)
         with live.lock:
             point = live.history.points.get(f"{key}{TAKEN}")
+            if point is None and branch.ended_before:
+                return False, None
             found = None if point is None else taken_of(point[1])
             if found is None or (found.misfit and live.history.signals.untaken_at(found.misfit) is not None):
                 found = self._take_signal(key, name, until_ms, codec, found)
@@ -198,6 +201,12 @@ class RunBase:
             commit_inline(live, f"{key}{TAKEN}", Value(at=live.now_ms(), value=Raw(msgspec.json.encode(ending))))
         return ending
 
+    def _signal_suspend(self, branch: Branch, name: str, until_ms: int) -> Suspend:
+        """Return how a branch waits for a signal; where a `run.timeout` ended that, in the journal, for this one."""
+        if branch.ended_before:
+            return Suspend("replay")
+        return Suspend("signal", until_ms=until_ms, text=f"signal {name}")
+
     # --- shared machinery
 
     def _place(self, what: str, *, own: bool = True) -> Branch:
@@ -227,7 +236,7 @@ class RunBase:
             found = live.history.points.get(key)
             if found is not None:
                 return key, found[1]
-            left_out = "" if branch.replaying else live.left_out(key)
+            left_out = "" if branch.replaying else branch.next_left_out()
             if left_out:
                 self._drift(key, left_out, f"run.{name}")
             self._flush()

@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
-from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
-from yaoki.records import Begin, Cause
+from yaoki.errors import DeclarationError, Fenced, JournalError, Passing, Stopped
+from yaoki.records import Begin, Cause, Fired
 from yaoki.runtime import _context
 from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
@@ -15,16 +15,28 @@ from yaoki.runtime._groups import asks_for_room, begin_in_group, charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
+from yaoki.runtime._past import CUT
 from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from yaoki.records import Record
     from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
-__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts", "raise_if_timed_out"]
+__all__ = [
+    "POLL_S",
+    "SyncDriver",
+    "call_plainly",
+    "commit_inline",
+    "cut_branch",
+    "leave_cut",
+    "poll_posts",
+    "raise_if_timed_out",
+]
 
 POLL_S = 0.5
 """How often a driver looks for answers, top-ups, signals and cancels; they are taken up within 1 s."""
@@ -41,9 +53,11 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
     if live.detached:
         raise Fenced(f"run {live.name} is no longer driven here")
     seq = live.note(key, record)
+    written = False
     try:
         charge = charge_of(live) if live.group else None
         live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
+        written = True
         if barrier is Barrier.SYNCED:
             live.journal.sync()
         elif barrier is Barrier.STARTED:
@@ -55,10 +69,18 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         raise
     except BaseException:
         # Fenced; or Ctrl-C between folding and writing: nothing more is written, as after a death.
-        live.detached = True
+        if not written:
+            live.detached = True
         raise
     if live.observers:
         live.show(key, record)
+
+
+def leave_cut(live: Live, key: str) -> None:
+    """Record that a `run.timeout` took the loop away from a step, unless its attempt was settled so."""
+    past = live.history.steps.get(key)
+    if past is not None and not past.cut_by_timeout and not live.detached:
+        commit_inline(live, f"{key}{CUT}", Fired(at=live.now_ms()))
 
 
 def cut_branch(live: Live, what: str) -> None:
@@ -152,12 +174,17 @@ class SyncDriver:
             begin = begin_at_once(live, step)
             if begin is not None:
                 live.driven.add(key)
-                commit_inline(live, key, begin, barrier_of(begin))
-                lock.release()
+                outcome: object = None
                 try:
-                    outcome = self._call(call_of(step, None, begin, begin.at), branch)
-                finally:
-                    lock.acquire()
+                    commit_inline(live, key, begin, barrier_of(begin))
+                except BaseException as error:  # noqa: BLE001 - what is no Ctrl-C is raised again
+                    outcome = _not_started(live, error)
+                if outcome is None:
+                    lock.release()
+                    try:
+                        outcome = self._call(call_of(step, None, begin, begin.at), branch)
+                    finally:
+                        lock.acquire()
                 kept = judge(live, step, begin, outcome)
                 if type(kept) is Kept:
                     commit_inline(live, key, kept.settle, kept.barrier)
@@ -169,31 +196,38 @@ class SyncDriver:
         finally:
             live.driven.discard(key)
             lock.release()
-        return self.drive(ladder(live, step, made), branch)
+        return self.drive(ladder(live, step, made), branch, key)
 
-    def drive(self, steps: Steps, branch: Branch) -> Any:
+    def drive(self, steps: Steps, branch: Branch, key: str = "") -> Any:
         """Perform a step's effects until it returns or raises."""
         live = self.live
         lock = live.lock
         send = steps.send
+        stopped: object = None
         lock.acquire()
         try:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
-                    effect = send(self._write(effect))
-                elif isinstance(effect, Call):
-                    lock.release()
+                    answer: object = None
                     try:
-                        outcome = self._call(effect, branch)
-                    finally:
-                        lock.acquire()
+                        answer = self._write(effect)
+                    except BaseException as error:
+                        if not isinstance(effect.record, Begin):
+                            raise
+                        stopped = _not_started(live, error)
+                    effect = send(answer)
+                elif isinstance(effect, Call):
+                    outcome = stopped
+                    if outcome is None:
+                        lock.release()
+                        try:
+                            outcome = self._call(effect, branch)
+                        finally:
+                            lock.acquire()
                     effect = send(outcome)
-                elif isinstance(effect, Wait):
-                    self._wait(effect, branch)
-                    effect = send(None)
                 else:
-                    self._suspend(effect, branch)
+                    self._stay(effect, branch, key)
                     effect = send(None)
         except StopIteration as stop:
             return stop.value
@@ -203,6 +237,17 @@ class SyncDriver:
         finally:
             steps.close()
             lock.release()
+
+    def _stay(self, effect: Wait | Suspend, branch: Branch, key: str) -> None:
+        """Wait for a time, or for somebody."""
+        try:
+            if isinstance(effect, Wait):
+                self._wait(effect, branch)
+            else:
+                self._suspend(effect, branch)
+        except TimeoutError:  # a run.timeout around it
+            leave_cut(self.live, key)
+            raise
 
     def _write(self, write: Write) -> object:
         live, record = self.live, write.record
@@ -230,6 +275,7 @@ class SyncDriver:
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=wait.until_ms)
         until_ms = min(wait.until_ms, ends_ms)
         while not skipping() and live.halt is None:
+            branch.refuse_if_stopped()
             left_s = (until_ms - live.now_ms()) / 1000
             if left_s <= 0:
                 if ends_ms < wait.until_ms:
@@ -253,12 +299,21 @@ class SyncDriver:
             asked = live.history.questions.get(suspend.question)
             if asked is not None and not asked.open:
                 return
+        if suspend.waits_for not in ("halt", "code"):
+            raise_if_timed_out(branch, "")
+        if suspend.waits_for == "replay" and branch.ended_by_raise:
+            branch.passing = Stopped(f"run {live.name}: nothing new begins in branch {branch.path!r} on replay")
+            raise branch.passing
         if suspend.waits_for == "replay":
             branch.cut = True
             cut_branch(live, "a step that a timeout had cancelled")
         self.held.append(Held(suspend, branch))
         branch.passing = live.signal()
         raise branch.passing
+
+    def forget(self, branches: Sequence[Branch]) -> None:
+        """The run waits for nothing in branches that were stopped."""
+        self.held = [one for one in self.held if not any(one.branch.within(branch) for branch in branches)]
 
     def hold(self, suspend: Suspend, branch: Branch) -> None:
         """Park a branch outside a step: raises."""
@@ -272,6 +327,13 @@ class SyncDriver:
             self._wait(Wait(until_ms, reason), branch)
             if live.halt is not None and live.now_ms() < until_ms:
                 self._suspend(Suspend("halt"), branch)
+
+
+def _not_started(live: Live, error: BaseException) -> Raised:
+    """Return what came of a call whose begin was written when Ctrl-C came; anything else is raised again."""
+    if live.detached or isinstance(error, Exception | Passing):
+        raise error
+    return Raised(error, started=False, cause=Cause.RUNNER)
 
 
 def least_left_s(branch: Branch) -> float | None:
