@@ -9,6 +9,7 @@ since they are the vendor's own.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
 from typing import Final, TypeVar, cast
@@ -34,10 +35,11 @@ _CODES = (
     "__type",
     "Code",
     "decline_code",
+    "limit_source",
 )
 _STATUSES = ("status_code", "statusCode", "HTTPStatusCode")
 _CODED = (*_CODES, *_STATUSES)
-_SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "raw")
+_SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "errors", "raw")
 _NESTED = (
     "error",
     "errors",
@@ -72,13 +74,30 @@ class Body(msgspec.Struct):
     """An HTTP status named as such in the body: the vendor's, under a gateway's."""
     quotas: list[str] = msgspec.field(default_factory=list[str])
     """Names of the quotas that were exceeded (google.rpc.QuotaFailure)."""
+    failed: bool = False
+    """It says outright that it failed: Slack's `"ok": false`, a GraphQL answer of errors without data."""
 
 
 NOTHING: Final = Body()
 
 
 def read(payload: object) -> Body:
-    """Return what the payload says: text holding JSON or a printed dict, or what was parsed from it."""
+    """Return what the payload says, not to be changed: text holding JSON or a printed dict, or what was parsed from it."""
+    if isinstance(payload, str) and len(payload) <= _REMEMBERED_MAX:
+        return _read_text(payload)
+    return _read(payload)
+
+
+_REMEMBERED_MAX: Final = 2000
+
+
+@lru_cache(maxsize=1024)
+def _read_text(text: str) -> Body:
+    """Read a text; a server in trouble sends the same many times."""
+    return _read(text)
+
+
+def _read(payload: object) -> Body:
     body = Body()
     opened = _open(payload)
     if isinstance(opened, str) and _CODE_ALONE.fullmatch(opened):
@@ -141,6 +160,8 @@ def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) 
         _sentence(said, body, depth, unwrapped)
     for _, code in sorted(coded, key=_place):
         _code(code, body)
+    if fields.get("ok") is False or (isinstance(fields.get("errors"), list) and fields.get("data") is None):
+        body.failed = True
     if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(word):
         # Slack, OAuth: `{"error": "invalid_auth"}`.
         body.codes.append(word)

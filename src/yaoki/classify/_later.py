@@ -12,6 +12,7 @@ Nothing here raises, whatever the bytes.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def told_with(headers: Mapping[str, str], phrase: float | None, body_text: str, 
         return None
 
 
-def reset_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
-    """Return the wait of the reset headers. Names in lower case."""
-    return _reset_s(headers, _server_now_s(headers, now_ms))
+def reset_s(headers: Mapping[str, str], now_ms: int | None, *, empty_only: bool = False) -> float | None:
+    """Return the wait of the reset headers, or of those whose bucket is said to be empty. Names in lower case."""
+    return _reset_s(headers, _server_now_s(headers, now_ms), empty_only=empty_only)
 
 
 def _header_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
@@ -104,6 +105,14 @@ def _header_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
 
 def phrase_s(text: str) -> float | None:
     """Return the wait a body names, in a `retryDelay` field or as `try again in 9m38s`; of both the longer."""
+    return _phrase_s(text) if len(text) <= _REMEMBERED_MAX else _phrase_s.__wrapped__(text)
+
+
+_REMEMBERED_MAX: Final = 2000
+
+
+@lru_cache(maxsize=1024)
+def _phrase_s(text: str) -> float | None:
     low = text[:_TEXT_MAX].lower()
     if not has_one(low, _SAYS_WHEN):
         return None
@@ -190,7 +199,7 @@ def _iso_s(text: str) -> float | None:
 _MILLIS_FROM, _UNIX_FROM = 1e11, 1e9
 
 
-def _reset_s(headers: Mapping[str, str], now_s: float | None) -> float | None:
+def _reset_s(headers: Mapping[str, str], now_s: float | None, *, empty_only: bool) -> float | None:
     """Return the longest wait of the empty buckets; of all, where none says it is empty."""
     empty: list[float] = []
     every: list[float] = []
@@ -206,7 +215,7 @@ def _reset_s(headers: Mapping[str, str], now_s: float | None) -> float | None:
         every.append(wait)
         if (headers.get(name.replace("reset", "remaining")) or "").strip() == "0":
             empty.append(wait)
-    return max(empty or every, default=None)
+    return max(empty or ([] if empty_only else every), default=None)
 
 
 def _reset_value_s(value: str, now_s: float | None) -> float | None:

@@ -114,6 +114,15 @@ def redact(text: str) -> str:
     URLs, and whatever is assigned to a name such as `api_key` or `password`. Names stay, so that the
     message still says what was wrong. Linear in the length of the text.
     """
+    return _redacted(text) if len(text) <= _REMEMBERED_MAX else _redacted.__wrapped__(text)
+
+
+_REMEMBERED_MAX: Final = 1000
+
+
+@lru_cache(maxsize=512)
+def _redacted(text: str) -> str:
+    """Redact; a server in trouble says the same many times."""
     text = _URL.sub(rf"\1{_GONE}@", text) if "@" in text else text
     if has_one(text, _SHAPE_STEMS):
         text = _SHAPES.sub(_GONE, text)
@@ -173,7 +182,7 @@ def fingerprint(text: str) -> str:
     return _hashed(text[:MESSAGE_MAX].lower())
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _hashed(low: str) -> str:
     from hashlib import blake2b  # it loads OpenSSL, which a process without failures does not need
 

@@ -76,7 +76,7 @@ LASTING: Final = (
             r"exceeds [\d.]+ ?[kmg]i?b maximum|tokens? count [^.]{0,40}exceeds",
             r"exceed(s|ed|ing)? (the )?(model'?s )?(context|maximum) (window|length|size|limit)",
             r"exceeds? the maximum number of (input )?tokens|too many (input )?(tokens|images)",
-            r"exceeded (the )?model'?s? token limit|longer than the (model'?s )?(maximum|context)|max_model_len",
+            r"less than the (context|maximum) length|exceeded (the )?model'?s? token limit|longer than the (model'?s )?(maximum|context)|max_model_len",
             r"reduce the length|must be <= \d+|maximum allowed (number of )?(output )?tokens",
             r"string too long|expected maxlength|range of input length|length should not exceed|cannot exceed \d+",
             r"requires more (system |gpu )?memory|more than the model supports",
@@ -86,7 +86,7 @@ LASTING: Final = (
         _K.BUDGET,
         Scope.KEY,
         "credit",
-        stems="credit insufficient billing payment spend afford month quota balance budget"
+        stems="credit insufficient billing payment spend afford month week quota balance budget"
         " funds recharge free usage volume standing plan overages key limit:",
         patterns=(
             r"credit balance|account balance|insufficient (account )?(balance|credit|fund|quota)",
@@ -100,7 +100,7 @@ LASTING: Final = (
             r"quota (has been )?exhausted|exhausted (its|their|your) quota|\blimit: 0\b(?!\.)|call volume quota",
             r"account is in good standing|plan does not include|extra usage is required|individual quota reached",
             r"free (tier|allocation|trial|quota)[^.]{0,60}(exhausted|used up|exceeded|ended|expired)",
-            r"key limit exceeded|free allocation of|not available on the free tier|enable overages",
+            r"weekly (usage |request |token )?(limit|quota|cap)|key limit exceeded|free allocation of|not available on the free tier|enable overages",
         ),
     ),
     Saying(
@@ -197,9 +197,9 @@ HEALING: Final = (
         _K.RATE_LIMITED,
         Scope.KEY,
         "rate_limit",
-        stems="limit requests exhausted throttl quickly frequency",
+        stems="limit requests exhausted throttl quickly frequency abuse",
         patterns=(
-            r"rate[ -]?limit(s|ed)?\b|too many requests|resource (has been )?exhausted",
+            r"rate[ -]?limit(s|ed)?\b|too many requests|abuse (detection|rate)|resource (has been )?exhausted",
             r"request was throttled|throttl(ed|ing)|(requests|rate increased) too quickly|frequency of requests",
         ),
     ),

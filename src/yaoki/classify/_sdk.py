@@ -33,7 +33,7 @@ _K, _NO, _MAYBE, _YES = FailureKind, Executed.NO, Executed.MAYBE, Executed.YES
 _PACKAGES: Final = frozenset([
     *("openai", "anthropic", "groq", "together", "cerebras", "writerai", "fireworks", "openrouter", "xai_sdk"),
     *("litellm", "google", "vertexai", "mistralai", "cohere", "azure"),
-    *("ollama", "huggingface_hub", "text_generation", "replicate"),
+    *("ollama", "huggingface_hub", "text_generation", "replicate", "stripe"),
 ])  # fmt: skip
 
 _WHATEVER_IT_CARRIES: Final = table(
@@ -47,7 +47,7 @@ _WHATEVER_IT_CARRIES: Final = table(
     (_K.CAPABILITY, _NO, Scope.REQUEST, "sdk.{}", "ContextWindowExceededError"),
     (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}",
      ("ContentPolicyViolationError RejectedRequestError GuardrailRaisedException BlockedPiiEntityError"
-      " ImageFetchError InvalidWebhookSignatureError APIWebhookValidationError SensitiveDataRouteException")),
+      " ImageFetchError CardError IdempotencyError InvalidWebhookSignatureError SignatureVerificationError APIWebhookValidationError SensitiveDataRouteException")),
     (_K.BUDGET, _NO, Scope.KEY, "sdk.{}", "BudgetExceededError"),
     (_K.PROGRAMMING, _NO, Scope.REQUEST, "sdk.{}",
      ("UnsupportedParamsError LiteLLMUnknownProvider ModelNotMappedError UnsupportedFunctionError"
@@ -81,7 +81,7 @@ _STATUS: Final = {
         400: "BadRequestError InvalidRequestError InvalidArgument",
         401: "AuthenticationError UnauthorizedError ClientAuthenticationError Unauthenticated",
         402: "PaymentRequiredError",
-        403: "PermissionDeniedError ForbiddenError PermissionDenied",
+        403: "PermissionDeniedError PermissionError ForbiddenError PermissionDenied",
         404: "NotFoundError ResourceNotFoundError NotFound",
         408: "RequestTimeoutError",
         409: "ConflictError Aborted AlreadyExists ResourceExistsError",
