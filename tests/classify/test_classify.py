@@ -586,7 +586,9 @@ def test_a_402_is_a_wait_only_where_the_server_says_when() -> None:
     bare, told = (SimpleNamespace(status_code=402, headers=headers, text="") for headers in ({}, {"Retry-After": "3"}))
     assert classify(bare).kind is FailureKind.BUDGET
     assert (classify(told).kind, classify(told).retry_after_s) == (FailureKind.RATE_LIMITED, 3.0)
-    broke = SimpleNamespace(status_code=402, headers={"Retry-After": "3"}, text='{"error":{"code":"insufficient_quota"}}')
+    broke = SimpleNamespace(
+        status_code=402, headers={"Retry-After": "3"}, text='{"error":{"code":"insufficient_quota"}}'
+    )
     assert classify(broke).kind is FailureKind.BUDGET
 
 

@@ -82,7 +82,7 @@ NOTHING: Final = Body()
 
 
 def read(payload: object) -> Body:
-    """Return what the payload says, not to be changed: text holding JSON or a printed dict, or what was parsed from it."""
+    """Return what the payload says: text holding JSON or a printed dict, or what was parsed. Others hold it too."""
     if isinstance(payload, str) and len(payload) <= _REMEMBERED_MAX:
         return _read_text(payload)
     return _read(payload)
@@ -141,10 +141,30 @@ def _walk(node: object, body: Body, depth: int, unwrapped: int) -> None:
 
 def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) -> None:
     """Take what one object says, that of the objects inside it first; each sort in the order of its names above."""
+    nested, sentences, coded = _sorted_out(fields, body)
+    for _, inner in nested:
+        _walk(inner, body, depth + 1, unwrapped)
+    for _, said in sentences:
+        _sentence(said, body, depth, unwrapped)
+    for _, code in coded:
+        _code(code, body)
+    if fields.get("ok") is False or (isinstance(fields.get("errors"), list) and fields.get("data") is None):
+        body.failed = True
+    if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(word):
+        # Slack, OAuth: `{"error": "invalid_auth"}`.
+        body.codes.append(word)
+
+
+def _sorted_out(
+    fields: dict[object, object], body: Body
+) -> tuple[list[tuple[int, object]], list[tuple[int, str]], list[tuple[int, object]]]:
+    """Return an object's objects, sentences and codes, each in the order of its names above; quotas go to the body."""
     nested: list[tuple[int, object]] = []
     sentences: list[tuple[int, str]] = []
     coded: list[tuple[int, object]] = []
     for name, found in islice(fields.items(), _FIELDS_MAX):
+        if name not in _LOOKED_AT:
+            continue
         if isinstance(found, (dict, list)):
             _note(nested, _NESTED_AT.get(name), cast("object", found))
         elif isinstance(found, str):
@@ -154,17 +174,10 @@ def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) 
                 body.quotas.append(found)
         elif isinstance(found, int):
             _note(coded, _CODED_AT.get(name), found)
-    for _, inner in sorted(nested, key=_place):
-        _walk(inner, body, depth + 1, unwrapped)
-    for _, said in sorted(sentences):
-        _sentence(said, body, depth, unwrapped)
-    for _, code in sorted(coded, key=_place):
-        _code(code, body)
-    if fields.get("ok") is False or (isinstance(fields.get("errors"), list) and fields.get("data") is None):
-        body.failed = True
-    if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(word):
-        # Slack, OAuth: `{"error": "invalid_auth"}`.
-        body.codes.append(word)
+    for found_here in (nested, sentences, coded):
+        if len(found_here) > 1:
+            found_here.sort(key=_place)
+    return nested, sentences, coded
 
 
 def _note(found: list[tuple[int, _T]], place: int | None, value: _T) -> None:
@@ -178,6 +191,7 @@ _NESTED_AT: Final = _order(_NESTED)
 _SENTENCES_AT: Final = _order(_SENTENCES)
 _CODED_AT: Final = _order(_CODED)
 _QUOTAS: Final = frozenset({"quotaId", "quota_limit", "quotaMetric"})
+_LOOKED_AT: Final = frozenset({*_NESTED, *_SENTENCES, *_CODED, *_QUOTAS})
 
 
 def _sentence(said: str, body: Body, depth: int, unwrapped: int) -> None:

@@ -107,7 +107,9 @@ def _asked(evidence: Evidence, rules: Iterable[Rule]) -> Failure | None:
             continue
         if found is not None:
             return (
-                found if found.evidence.count(" ") else structs.replace(found, evidence=f"{found.evidence or 'rule'} {rule.name}")
+                found
+                if found.evidence.count(" ")
+                else structs.replace(found, evidence=f"{found.evidence or 'rule'} {rule.name}")
             )
     return None
 
@@ -188,7 +190,7 @@ def _timed(evidence: Evidence, failure: Failure) -> Failure:
     if kind in _HEALING or kind is _K.BUDGET:
         headers = evidence.headers if status is not None else {}
         text = evidence.text or (evidence.message if evidence.is_exception and evidence.response is None else "")
-        said = toldstructs.replace(headers, evidence.soon, text, evidence.now_ms)
+        said = told_with(headers, evidence.soon, text, evidence.now_ms)
         if said is None and kind is _K.RATE_LIMITED and headers:
             # A limit with a wait of its own ends with no other bucket, unless that is empty.
             said = reset_s(headers, evidence.now_ms, empty_only=wait_s is not None)
@@ -198,7 +200,12 @@ def _timed(evidence: Evidence, failure: Failure) -> Failure:
         executed = Executed.NO
     if wait_s is None and executed is failure.executed:
         return failure
-    if status == 402 and kind is _K.BUDGET and failure.evidence.startswith("status") and "retry-after" in evidence.headers:
+    if (
+        status == 402
+        and kind is _K.BUDGET
+        and failure.evidence.startswith("status")
+        and "retry-after" in evidence.headers
+    ):
         kind = _K.RATE_LIMITED  # OpenRouter, "Errors": without the header a 402 is not a wait
     if kind in _HEALING and wait_s is not None and wait_s > DAY_S:
         kind = _K.BUDGET

@@ -80,7 +80,9 @@ _WORDS: Final = (
     ),
     _words(_K.OVERLOADED, Scope.MODEL, "overload|unavailable|capacity|server_(is_)?busy|engine_busy|slow_?down"),
     _words(
-        _K.TRANSIENT, Scope.REQUEST, r"in_(flight|progress|use)\b|concurrent_|conflict_retry|(transaction|write)_conflict|lock_timeout|\baborted\b"
+        _K.TRANSIENT,
+        Scope.REQUEST,
+        r"in_(flight|progress|use)\b|concurrent_|conflict_retry|(transaction|write)_conflict|lock_timeout|\baborted\b",
     ),
     _words(
         _K.TRANSIENT,

@@ -79,7 +79,7 @@ def _judge_answer(evidence: Evidence) -> Failure | None:
         value: object = msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return _judge(evidence.under(value)) if type(value) is dict else None
+    return _judge(evidence.under(cast("object", value))) if type(value) is dict else None
 
 
 _HEAD_MAX: Final = 2000

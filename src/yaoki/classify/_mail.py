@@ -65,15 +65,15 @@ def _of_reply(code: int) -> Failure | None:
     if not 400 <= code < 600:
         return None
     kind = _K.TRANSIENT if code < 500 else _K.PERMANENT
-    return Failure(kind=kind, reason=f"smtp.{code}", executed=_NO, scope=Scope.REQUEST, evidence="reply.code mail.reply")
+    return Failure(
+        kind=kind, reason=f"smtp.{code}", executed=_NO, scope=Scope.REQUEST, evidence="reply.code mail.reply"
+    )
 
 
 def _refused(recipients: object) -> list[int]:
     """Return the codes by which the recipients were refused: `{address: (code, text)}`; smtplib raises if all were."""
     if type(recipients) is not dict:
         return []
-    codes: list[int] = []
-    for reply in list(cast("dict[object, object]", recipients).values())[:_RECIPIENTS_MAX]:
-        if isinstance(reply, tuple) and reply and isinstance(code := cast("tuple[object, ...]", reply)[0], int):
-            codes.append(code)
-    return codes
+    replies = list(cast("dict[object, object]", recipients).values())[:_RECIPIENTS_MAX]
+    firsts = [cast("tuple[object, ...]", reply)[0] for reply in replies if isinstance(reply, tuple) and reply]
+    return [code for code in firsts if isinstance(code, int)]

@@ -47,7 +47,8 @@ _WHATEVER_IT_CARRIES: Final = table(
     (_K.CAPABILITY, _NO, Scope.REQUEST, "sdk.{}", "ContextWindowExceededError"),
     (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}",
      ("ContentPolicyViolationError RejectedRequestError GuardrailRaisedException BlockedPiiEntityError"
-      " ImageFetchError CardError IdempotencyError InvalidWebhookSignatureError SignatureVerificationError APIWebhookValidationError SensitiveDataRouteException")),
+      " ImageFetchError CardError IdempotencyError InvalidWebhookSignatureError SignatureVerificationError"
+      " APIWebhookValidationError SensitiveDataRouteException")),
     (_K.BUDGET, _NO, Scope.KEY, "sdk.{}", "BudgetExceededError"),
     (_K.PROGRAMMING, _NO, Scope.REQUEST, "sdk.{}",
      ("UnsupportedParamsError LiteLLMUnknownProvider ModelNotMappedError UnsupportedFunctionError"
