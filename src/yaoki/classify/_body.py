@@ -36,6 +36,9 @@ _CODES = (
     "Code",
     "decline_code",
     "limit_source",
+    "errorCode",
+    "errorType",
+    "error_type",
 )
 _STATUSES = ("status_code", "statusCode", "HTTPStatusCode")
 _CODED = (*_CODES, *_STATUSES)

@@ -50,7 +50,7 @@ _WORDS: Final = (
         Scope.KEY,
         "insufficient_(quota|balance|credit|fund)|billing|payment_required|arrears|overdue",
         "credit_(balance|limit)|credits?_(exhaust|requir)|out_of_credit|spend",
-        "(storage|usage|monthly|daily|hard)_?(quota|limit)|quota_?(exceed|exhaust|reach)",
+        "(storage|usage|monthly|daily|hard)_?(quota|limit)|quota_?(exceed|exhaust|reach|limit)",
         "exceeded_(current_)?quota|per_?day",
     ),
     _words(
@@ -177,6 +177,8 @@ def _word(evidence: Evidence, body: Body, status: int | None) -> Failure | None:
     named = evidence.headers.get("x-amzn-errortype") if status is not None else None  # AWS names it in a header alone
     raws = [*body.codes, named.partition(":")[0]] if named else body.codes
     codes = [code for raw in raws if (code := spelled(raw)) not in _HARMLESS]
+    if status in _PLAIN:
+        codes = [code for code in codes if not _is_vague(code)]
     known = [(code, found) for code in codes if (found := documented(code))]
     for code, found in known:
         if found.kind is _K.BUDGET and code.endswith("_limit") and _is_paced(evidence):
@@ -233,6 +235,8 @@ def _is_vague(code: str) -> bool:
     return _VAGUE.fullmatch(code) is not None
 
 
+_PLAIN: Final = frozenset({401, 402, 403, 404, 413, 414, 431})
+"""Statuses that say more than a code which says no more than that the server failed."""
 _VAGUE = pattern("(internal|server)(_server)?(_error|_exception)?|api_error|unknown_error")
 _HEALING = frozenset({_K.TRANSIENT, _K.RATE_LIMITED, _K.OVERLOADED})
 _REFUSALS = frozenset({_K.RATE_LIMITED, _K.BUDGET, _K.CAPABILITY, _K.PERMANENT, _K.PROGRAMMING})

@@ -27,6 +27,7 @@ _SIGNALS = frozenset({
     "langgraph.NodeInterrupt",
     "langgraph.ParentCommand",
     "langgraph.GraphDrained",
+    "mistralai.DeferredToolCallsException",
     "pydantic_ai.ModelRetry",
     "pydantic_ai.CallDeferred",
     "pydantic_ai.ApprovalRequired",

@@ -65,7 +65,7 @@ def _judged(prose: str, status: int | None, soon: float | None) -> Failure | Non
     prefix = f"http.{status}" if status else "text"
     for saying in LASTING:
         if saying.is_in(text):
-            if saying.name == "too_large" and _PACE.search(text) and (status == 429 or "please wait" in text):
+            if saying.name == "too_large" and _counts(text, status):
                 continue
             return saying.failure(prefix)
     abroad = None if text.isascii() else next((name for name, words in ELSEWHERE if words.search(text)), None)
@@ -76,6 +76,14 @@ def _judged(prose: str, status: int | None, soon: float | None) -> Failure | Non
     return _healing(text, prefix, status, soon=soon, abroad=abroad)
 
 
+def _counts(text: str, status: int | None) -> bool:
+    """Whether what is exceeded is a pace or a plan, and not the size of one request."""
+    if _PLAN.search(text):
+        return True
+    return (status == 429 or "please wait" in text) and _PACE.search(text) is not None
+
+
+_PLAN: Final = pattern(r"exceed(s|ed) (your|the) (current )?(plan|subscription)")
 _NAMED: Final = {saying.name: saying for saying in LASTING}
 
 

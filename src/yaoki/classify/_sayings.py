@@ -88,7 +88,7 @@ LASTING: Final = (
         Scope.KEY,
         "credit",
         stems="credit insufficient billing payment spend afford month week quota balance budget"
-        " funds recharge free usage volume standing plan overages key limit:",
+        " funds recharge free usage volume standing plan overages key limit: searches",
         patterns=(
             r"credit balance|account balance|insufficient (account )?(balance|credit|fund|quota)",
             r"(more|out of|enough|remaining|any|included|prepayment|available) (usage )?credits",
@@ -101,7 +101,9 @@ LASTING: Final = (
             r"quota (has been )?exhausted|exhausted (its|their|your) quota|\blimit: 0\b(?!\.)|call volume quota",
             r"account is in good standing|plan does not include|extra usage is required|individual quota reached",
             r"free (tier|allocation|trial|quota)[^.]{0,60}(exhausted|used up|exceeded|ended|expired)",
-            r"weekly (usage |request |token )?(limit|quota|cap)",
+            r"weekly (usage |request |token )?(limit|quota|cap)|quota limit exceeded",
+            r"(account|plan|key|subscription)( has)? run out of|exceed(s|ed) (your|the) (current )?(plan|subscription)",
+            r"(limit|quota|allowance)\b[^.]{0,60}\b(current|this|calendar|billing) (month|week|cycle|period)",
             r"key limit exceeded|free allocation of|not available on the free tier|enable overages",
         ),
     ),
