@@ -14,6 +14,7 @@ from yaoki.cli._who import who
 
 __all__ = ["ScopeArgument", "pause", "refuse_scope"]
 
+_BY_MAX = 200
 ScopeArgument = Annotated[str | None, typer.Argument(metavar="", hidden=True)]
 
 
@@ -29,6 +30,8 @@ def pause(
     """Pause the store: within a second no run begins anything more; what is in flight settles, nothing is lost."""
     refuse_scope("pause", scope)
     here = session(store, as_json=as_json)
+    if by is not None and not (0 < len(by) <= _BY_MAX and by.isprintable()):
+        raise CommandError("usage", f"--by takes 1 to {_BY_MAX} printable characters; left out, it is your name")
     with open_store(here.store) as verbs:
         before = verbs.store.paused()
         verbs.store.pause(by or who())

@@ -38,8 +38,8 @@ def unpause(
     if as_json:
         here.out.data({"paused": False, "was_paused": was_on})
         return Exit.DONE
-    said = ": what waited goes on." if was_on else "; nothing changed."
-    here.out.lines([line(("Not paused", "head"), said)])
+    on = line(("Unpaused", "head"), ": what waited goes on.")
+    here.out.lines([on if was_on else line("It was not paused; nothing changed.")])
     if pending and workers:
         here.out.lines([line(f"{plural(pending, 'run')} pending, {plural(workers, 'worker')} to take them.")])
     elif pending:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["worker"]
 
 _CONCURRENCY_MAX = 1_000
+_DAY_S = 86_400
 
 
 def worker(
@@ -48,8 +49,10 @@ def worker(
     here = session(store, as_json=as_json)
     if not 1 <= concurrency <= _CONCURRENCY_MAX:
         raise CommandError("usage", f"--concurrency lies between 1 and {_CONCURRENCY_MAX:,}, not {concurrency}")
-    if not drain_s >= 0 or not hung_after_s > 0:
-        raise CommandError("usage", "--drain-s is not negative, and --hung-after-s above zero")
+    if not 0 <= drain_s <= _DAY_S:
+        raise CommandError("usage", f"--drain-s lies between 0 and {_DAY_S:,}, not {drain_s:g}")
+    if not 0 < hung_after_s <= _DAY_S:
+        raise CommandError("usage", f"--hung-after-s lies above 0, and is at most {_DAY_S:,}, not {hung_after_s:g}")
     for file in files:
         if not Path(file).is_file():
             raise CommandError("file.not_found", f"no file {file}; a worker takes files: yaoki worker agents.py")
