@@ -30,7 +30,7 @@ _NUMBER_MAX = 2**63 - 1
 
 def kill(
     number: Annotated[
-        int | None, typer.Argument(metavar="[WORKER]", help="Its number; left out, the workers are listed.")
+        int | None, typer.Argument(metavar="WORKER", help="Its number; left out, the workers are listed.")
     ] = None,
     *,
     store: StoreOption = None,

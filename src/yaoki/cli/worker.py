@@ -27,7 +27,7 @@ _DAY_S = 86_400
 
 
 def worker(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Their loops are served.", show_default=False)],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Their loops are served.", show_default=False)],
     *,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing can go on now; for cron.")] = False,
     concurrency: Annotated[int, typer.Option("--concurrency", metavar="N", help="Runs at once.")] = 8,

@@ -270,9 +270,17 @@ class History:
         if failure is not None:
             self._note_failure(past, record, failure, again=again)
         elif _CHECK_MARK in key and bytes(record.value) == b"null":
-            parent = self.steps.get(key[: key.index("!")])
-            if parent is not None:
-                parent.note_cleared(parent.begun)
+            self._not_happened(key[: key.index("!")])
+
+    def _not_happened(self, key: str) -> None:
+        """A check says so of a step; of one that has not begun, it says so of what an earlier pass did in its slot."""
+        parent = self.steps.get(key)
+        if parent is None:
+            return
+        if not parent.begun and parent.hold is not None:
+            parent = self.kept.get(parent.hold.joins, parent)
+            parent.note_moot()
+        parent.note_cleared(parent.begun)
 
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
@@ -330,6 +338,7 @@ class History:
         if record.value is ABSENT:
             source.shared_by = key
         else:
+            source.note_moot()  # what is asked about it: a check has answered
             past.key, past.slot, past.effect = source.key, source.slot, source.effect
             self.slots.note(source.action, source.slot, past)
 

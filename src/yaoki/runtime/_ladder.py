@@ -259,10 +259,17 @@ def _as_not_happened(failure: Failure) -> Failure:
 def _join(live: Live, step: Step, joined: Past) -> Steps:
     """An equal call whose slot is in doubt, skipped or lost: share its answer, never execute."""
     past = live.history.steps[step.key]
-    while True:
+    checked = False
+    while not joined.stale or live.history.slots.owned(step.action, joined):
         if joined.settled:
             yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
             return live_value(live, step, past.value)
+        if not checked and joined.to_check and step.tool.check is not None:
+            checked = True
+            yield from _check_earlier(live, step, joined)
+            if past.settled:
+                return live_value(live, step, past.value)
+            continue
         asked = live.history.open_question(joined)
         if asked is not None:
             yield from until_answered(live, asked, joined.step)
@@ -275,10 +282,32 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
         if joined.step in live.asked and not (joined.closed or joined.cut_by_timeout):
             yield Suspend("join", text=joined.step)  # it is sent again: what comes of that is the answer
             continue
-        done, value = yield from attempt(live, step, past)
-        while not done and not past.settled:
-            done, value = yield from _next(live, step, past)
-        return value if done else live_value(live, step, past.value)
+        break
+    done, value = yield from attempt(live, step, past)
+    while not done and not past.settled:
+        done, value = yield from _next(live, step, past)
+    return value if done else live_value(live, step, past.value)
+
+
+def _check_earlier(live: Live, step: Step, joined: Past) -> Steps:
+    """
+    Ask the receiver about a doubt that an earlier pass left, before anybody is asked.
+
+    The check is this call's own sub-step, made before its first attempt; a verdict answers what is asked about the
+    earlier one. Without a verdict somebody is asked, if nobody is yet.
+    """
+    assert step.tool.check is not None
+    yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
+    try:
+        verdict = yield from ladder(live, check_step(step, step.tool.check, sub_key(step.key, "check", 0)))
+    except StepFailed as error:
+        if live.history.open_question(joined) is None and not joined.settled:
+            note = f"The check failed: {error.failure.message}"
+            yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
+        return
+    if verdict is not None and joined.to_check:
+        value = Raw(msgspec.json.encode(verdict["happened"]))
+        yield Write(step.key, adopted(live, step, joined, joined.step, value))
 
 
 def _share(live: Live, step: Step, joined: Past) -> Steps:

@@ -164,6 +164,13 @@ class Past(Struct, eq=False):
         return self.executed is not Executed.NO and not allows_repeat(self.effect, self.executed)
 
     @property
+    def to_check(self) -> bool:
+        """Whether an earlier pass left it in a doubt that a check may end: nobody has said what came of it."""
+        if not self.stale or self.executed is not Executed.MAYBE or self.settled or self.skipped:
+            return False
+        return not any(asked.answer is not None and asked.ordinal == self.begun for asked in self.questions)
+
+    @property
     def orphaned(self) -> bool:
         """Whether this is an effect of an earlier pass that may have happened, and that no call has been given."""
         if not self.stale or self.shared_by or self.effect is Effect.READ_ONLY:
