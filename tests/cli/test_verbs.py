@@ -96,6 +96,37 @@ def test_a_reader_that_leaves_early_is_no_error(night):
     assert piped.stderr == "code 0\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        ("show t-doubt >&-", 0, "", ""),
+        ("show t-doubt --json >&-", 0, "", ""),
+        ("show t-doubt >/dev/full", 70, "", "yaoki: cannot write to stdout: No space left on device\n"),
+        ("show t-doubt --json >/dev/full", 70, "", "yaoki: cannot write to stdout: No space left on device\n"),
+        ("show nope --json >/dev/full", 2, "", "yaoki: no run nope in sqlite:///yaoki.db. All runs: yaoki runs\n"),
+        ("show nope 2>&-", 2, "", ""),
+        ("show nope 2>/dev/full", 2, "", ""),
+        ("worker quiet.py --until-idle 2>&-", 0, "ended", ""),
+        ("worker quiet.py --until-idle 2>/dev/full", 0, "ended", ""),
+        ("kill <&-", 0, "no worker is alive\n", ""),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_loses_what_is_said_and_no_more(night, words, code, out, err):
+    night.write("quiet.py", "from yaoki import loop\n\n@loop\ndef quiet(run) -> None: ...\n")
+    line = f"'{sys.executable}' -m yaoki {words}; echo code $? >&3"
+    ran = subprocess.run(
+        ["bash", "-c", f"exec 3>code; {line}"],
+        cwd=night.folder,
+        env=night.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (night.folder / "code").read_text() == f"code {code}\n", ran.stderr
+    assert out in ran.stdout
+    assert ran.stderr == err
+
+
 def test_no_colour_reaches_a_pipe_or_a_terminal_that_does_not_want_it(night):
     command = f"{sys.executable} -m yaoki runs"
     script = ["script", "-qec", command, "/dev/null"]

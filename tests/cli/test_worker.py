@@ -93,7 +93,7 @@ def test_a_living_worker_takes_what_is_submitted_and_nobody_is_told_to_start_one
             "fleet.py and other.py both have a loop called plain; @loop(name=…) tells them apart",
         ),
         (["fleet.py", "--concurrency", "0"], "--concurrency lies between 1 and 1,000, not 0"),
-        (["fleet.py", "--drain-s", "-1"], "--drain-s is not negative, and --hung-after-s above zero"),
+        (["fleet.py", "--drain-s", "-1"], "--drain-s lies between 0 and 86,400, not -1"),
         (["needs.py"], "needs"),
     ],
 )

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["worker"]
 
 _CONCURRENCY_MAX = 1_000
+_DAY_S = 86_400
 
 
 def worker(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Their loops are served.", show_default=False)],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Their loops are served.", show_default=False)],
     *,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing can go on now; for cron.")] = False,
     concurrency: Annotated[int, typer.Option("--concurrency", metavar="N", help="Runs at once.")] = 8,
@@ -49,8 +50,10 @@ def worker(
     here = session(store, as_json=as_json)
     if not 1 <= concurrency <= _CONCURRENCY_MAX:
         raise CommandError("usage", f"--concurrency lies between 1 and {_CONCURRENCY_MAX:,}, not {concurrency}")
-    if not drain_s >= 0 or not hung_after_s > 0:
-        raise CommandError("usage", "--drain-s is not negative, and --hung-after-s above zero")
+    if not 0 <= drain_s <= _DAY_S:
+        raise CommandError("usage", f"--drain-s lies between 0 and {_DAY_S:,}, not {drain_s:g}")
+    if not 0 < hung_after_s <= _DAY_S:
+        raise CommandError("usage", f"--hung-after-s lies above 0, and is at most {_DAY_S:,}, not {hung_after_s:g}")
     for file in files:
         if not Path(file).is_file():
             raise CommandError("file.not_found", f"no file {file}; a worker takes files: yaoki worker agents.py")
