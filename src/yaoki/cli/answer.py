@@ -28,8 +28,9 @@ def answer(
         list[str],
         typer.Argument(
             metavar="ANSWER",
-            help="VALUE, happened VALUE, not-happened, skip, abort, approve, refuse TEXT, or send, as `yaoki show RUN` says; the question's "
-            "id before it where several are open. Values are JSON; text may go without quotes where text is asked for.",
+            help="VALUE, happened VALUE, not-happened, skip, abort, approve, refuse TEXT, or send, as `yaoki show RUN` "
+            "says; the question's id before it where several are open. Values are JSON; text may go without quotes where "
+            "text is asked for.",
             show_default=False,
         ),
     ],
