@@ -29,7 +29,7 @@ def answer(
         typer.Argument(
             metavar="ANSWER",
             help="VALUE, happened VALUE, not-happened, skip, abort, approve, refuse TEXT, or send, as `yaoki show RUN` "
-            "says; the question's id before it where several are open. Values are JSON; text may go without quotes where "
+            "says; the question's id before it where several are open. Values are JSON; text needs no quotes where "
             "text is asked for.",
             show_default=False,
         ),
