@@ -109,10 +109,10 @@ def test_a_write_that_fails_stops_the_run_where_it_was_and_a_later_process_goes_
 def test_a_loop_that_swallows_a_journal_error_does_not_get_any_further(house, monkeypatch):
     inner = Journal.append
 
-    def append(self, run, epoch, seq, items):
+    def append(self, run, epoch, seq, items, *charge):
         if seq >= 5:
             raise JournalError("store s: the disk is full")
-        return inner(self, run, epoch, seq, items)
+        return inner(self, run, epoch, seq, items, *charge)
 
     @house.tool(effect=READ)
     def step(n: int) -> int:
