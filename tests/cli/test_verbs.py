@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -192,6 +193,16 @@ def test_the_first_answer_wins_and_as_json_is_a_receipt(place, capfd):
     assert second.code == 2
     assert second.json["error"]["code"] == "answer.refused"
     assert "answered already" in second.last
+
+
+def test_a_second_answer_is_refused_for_that_whatever_it_is(place, capfd):
+    place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
+    assert place.call(capfd, "answer", "r1", "happened", "ch_9").code == 0
+    for words in (["happened", "ch_8"], ["ch_8"], ["q1", "happened", "ch_8"]):
+        said = place.call(capfd, "answer", "r1", *words)
+        assert said.code == 2
+        assert "not JSON" not in said.last
+        assert re.search("asks nothing|answered", said.last), said.last
 
 
 def test_an_answer_of_another_type_is_refused_and_the_question_stays(place, capfd):

@@ -136,7 +136,7 @@ def test_of_fifty_sleeping_runs_those_that_fit_the_new_code_go_on_and_the_others
 def test_of_fifty_sleeping_runs_those_parked_by_new_code_are_taken_on_by_it_and_repeat_no_effect(house):
     """`redrive --from checkpoint`: what the code does otherwise is done, what it did before is adopted."""
     look = house.tool(lambda text: text, effect=READ, name="look")
-    send = house.tool(house.note, name="send")
+    send = house.tool(lambda text: house.note(text) and text, name="send")
     changed = False
 
     @house.loop(name="sleeper")

@@ -26,6 +26,7 @@ from yaoki.cli._pulse import Pulse
 from yaoki.cli._report import Report, Service
 from yaoki.cli._target import load_file
 from yaoki.cli._worker import close_stdin, refusal, say
+from yaoki.errors import Paused
 from yaoki.records import Ended, Parked
 from yaoki.runtime import Runner
 from yaoki.runtime._async_runner import AsyncRunner
@@ -58,9 +59,11 @@ def main(argv: list[str]) -> int:
 
 def _serve(service: Service, pulse: Pulse) -> Report:
     loops = _loops(service.files)
-    with Runner(service.store, submits_only=True):  # a store that is refused is all there is to say
-        pass
+    with Runner(service.store, submits_only=True) as runner:  # a store that is refused is all there is to say
+        brake = runner.store.paused()
     if service.notes:
+        if brake is not None:
+            say(str(Paused(brake.by, brake.at_ms)))
         _notes(loops)
     plain = [loop for loop in loops if not loop.is_async]
     coroutines = [loop for loop in loops if loop.is_async]
