@@ -132,7 +132,7 @@ class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A person orders a final or waiting run to go on."""
+    """A person orders a final or waiting run to go on; or the run re-plans by itself, instead of being `dead`."""
 
     at: int
     source: Literal["step", "checkpoint", "start"]
@@ -142,6 +142,8 @@ class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     posts: int = 0
     """seq of the newest post it knew: a cancel up to there is answered by it, a later one holds."""
     by: str = ""
+    failure: Failure | None = None
+    """For a run that re-plans by itself: what ended its pass."""
 
 
 class Cancel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -20,6 +20,7 @@ from yaoki.records import (
     FailureKind,
     Parked,
     Record,
+    Redrive,
     Scope,
     Settle,
     State,
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from yaoki.runtime._held import Held
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._past import Past
+
+_NO_OTHER_PLAN = frozenset({FailureKind.PROGRAMMING, FailureKind.FATAL})
+"""Another pass would meet a bug again."""
 
 __all__ = ["Returned", "conclude", "take_up", "undo_all"]
 
@@ -296,6 +300,9 @@ def _end(live: Live, halt: Halt) -> None:
     if halt.to == "cancelled" and cancel is not None and cancel.compensate and not live.compensating:
         _leave_pending(live, "cancelled; what it did is to be undone")
         return
+    if replanned := _replanned(live, halt):
+        _leave(live, State.PENDING, replanned, note=f"re-plans: {halt.text}")
+        return
     state = State(halt.to)
     value: Raw = ABSENT
     saved = live.history.state if halt.to == "capped" else None
@@ -310,6 +317,23 @@ def _end(live: Live, halt: Halt) -> None:
         stopped_by=halt.stopped_by,
     )
     _leave(live, state, record, note=halt.text, value=bytes(value) if value is not ABSENT else None)
+
+
+def _replanned(live: Live, halt: Halt) -> Redrive | None:
+    """Return the new pass that a run makes by itself where it would be dead, if its loop allows one more."""
+    history, failure = live.history, halt.failure
+    if halt.to != "dead" or halt.stopped_by not in ("step", "dead_letter") or failure is None:
+        return None
+    if failure.kind in _NO_OTHER_PLAN or len(history.replanned) >= live.loop.replans_max:
+        return None
+    whole = history.checkpoint is None or any(undo.outcome == "done" for undo in history.undone.by_step.values())
+    return Redrive(
+        at=live.now_ms(),
+        source="start" if whole else "checkpoint",
+        pass_=history.pass_ + 1,
+        posts=history.post_seq,
+        failure=failure,
+    )
 
 
 def _park(live: Live, held: Sequence[Held]) -> None:

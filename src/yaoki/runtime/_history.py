@@ -107,6 +107,7 @@ class History:
         self.redriven_ms = 0
         self.parked: Parked | None = None
         self.ended: Ended | None = None
+        self.replanned: list[Failure] = []
         self.stale_tools: set[str] = set()
         """Tools of which an earlier pass left effects: new calls of them are held against these."""
         self._starts_ahead = 0
@@ -454,6 +455,8 @@ class History:
             self.waited_ms += max(0, record.at - self.ended.at)
         self.ended = None
         self.cancel = None
+        if record.failure is not None:
+            self.replanned.append(record.failure)
         self._redriven_after = record.posts
         self.redriven_ms = record.at
         self.progress_deaths = self.deaths

@@ -64,6 +64,11 @@ class RunBase:
         ]
 
     @property
+    def replanned(self) -> list[Failure]:
+        """Why earlier passes of this run failed, oldest first: `@loop(replans_max=)` lets it try another way."""
+        return list(self._live.history.replanned)
+
+    @property
     def remaining(self) -> dict[str, float]:
         """What is left of each bounded budget, by field. Recorded, so that a replay sees the same."""
         live = self._live
