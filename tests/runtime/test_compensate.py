@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.errors import gone, refused, reset
+from tests.runtime.errors import not_found, refused, reset
 from tests.runtime.house import House, got
 from yaoki import INJECTED, AnswerRefused, Budget, DeclarationError, Effect, Local, Retry, StepFailed, tool
 from yaoki.escalate import ask, compensate
@@ -22,7 +22,7 @@ class Trip:
         def unbook(booking: str, what: str, *, idempotency_key: str = INJECTED) -> None:
             house.note(f"undo {what} ({booking}) {idempotency_key}")
             if what == undo_fails:
-                raise gone()
+                raise not_found()
 
         @house.tool(effect=Effect.KEYED, retry=TWICE, undo=unbook)
         def book(what: str, *, idempotency_key: str = INJECTED) -> str:

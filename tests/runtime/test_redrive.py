@@ -11,9 +11,10 @@ from yaoki import (
     Budget,
     Effect,
     Retry,
+    Runner,
 )
-from yaoki.errors import AnswerRefused, RunBusy
-from yaoki.records import Begin, Ended, State
+from yaoki.errors import AnswerRefused, InputMismatch, RunBusy
+from yaoki.records import Begin, Ended, Redrive, State
 
 READ = Effect.READ_ONLY
 
@@ -328,3 +329,65 @@ def test_an_answer_to_a_question_that_was_asked_anew_is_refused_and_changes_noth
     house.outside(lambda verbs: verbs.signal("r", "go", 7))
     assert house.run(work.bind()).value == ["sent", 7]
     assert house.done == ["send", "send"]
+
+
+# --- with other arguments
+
+
+def test_a_dead_run_goes_on_with_an_edited_argument_and_adopts_what_it_did(house):
+    @house.tool(effect=Effect.KEYED)
+    def reserve(what: str, *, idempotency_key: str = INJECTED) -> str:
+        house.note(f"reserve {what}")
+        return what
+
+    @house.tool(effect=Effect.READ_ONLY, retry=Retry(attempts_max=1))
+    def find(order: str) -> str:
+        if order == "A-l":
+            raise not_found()
+        return order
+
+    @house.loop
+    async def work(run, what: str, order: str) -> str:
+        return f"{await got(reserve(what))} {await got(find(order))}"
+
+    assert house.run(work.bind("room", "A-l")).status is State.DEAD
+    house.outside(lambda verbs: verbs.redrive("r", "start", edits={"order": "A-1"}))
+    assert house.run(work.bind("room", "A-1")).value == "room A-1"
+    assert house.done == ["reserve room"]
+    assert bytes(house.records(Redrive)[0].input) == b'{"order":"A-1","what":"room"}'
+    with pytest.raises(InputMismatch):
+        house.run(work.bind("room", "A-l"))
+
+
+@pytest.mark.parametrize(
+    ("source", "edits", "said"),
+    [
+        ("step", {"n": 2}, "--from start"),
+        ("checkpoint", {"n": 2}, "--from start"),
+        ("start", {"m": 2}, "no 'm'; it was"),
+    ],
+)
+def test_edits_that_cannot_be_are_refused_and_nothing_is_changed(house, source, edits, said):
+    @house.loop
+    async def work(run, n: int) -> None:
+        raise not_found()
+
+    house.run(work.bind(1))
+    with pytest.raises(AnswerRefused, match=said):
+        house.outside(lambda verbs: verbs.redrive("r", source, edits=edits))
+    assert house.get().status is State.DEAD
+
+
+def test_an_edit_of_another_type_lets_the_run_wait_for_code(house):
+    @house.loop
+    async def work(run, n: int) -> None:
+        raise not_found()
+
+    house.run(work.bind(1))
+    house.outside(lambda verbs: verbs.redrive("r", "start", edits={"n": "many"}))
+    if house.is_async:
+        house.drive(lambda runner: runner.work(work, until="idle"))
+    else:
+        with Runner(house.url, clock=house.clock) as runner:
+            runner.work(work, until="idle")
+    assert (house.get().status, house.get().waits_for) == (State.WAITING, "code")

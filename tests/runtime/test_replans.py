@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.errors import gone
+from tests.runtime.errors import not_found
 from tests.runtime.house import got
 from yaoki import INJECTED, DeclarationError, Effect, FailureKind, Retry, loop
 from yaoki.escalate import compensate, dead_letter
@@ -13,7 +13,7 @@ from yaoki.records import Redrive, State
 ONCE = Retry(attempts_max=1)
 
 
-def trip(house, *, escalate=None, error=gone, **policy):
+def trip(house, *, escalate=None, error=not_found, **policy):
     """Return a loop that books a train, and if that cannot be, the next pass books a bus."""
 
     @house.tool(effect=Effect.KEYED, undo=house.check(lambda result, what: house.note(f"undo {what}")))
@@ -78,7 +78,7 @@ def test_from_a_checkpoint_the_saved_turns_stay(house):
     def look(what: str) -> str:
         house.note(what)
         if what == "bad":
-            raise gone()
+            raise not_found()
         return what
 
     @house.loop(replans_max=1)
@@ -99,7 +99,7 @@ def test_killed_in_its_second_pass_it_goes_on_there(house):
         if house.note(what) == 1 and what == "second":
             house.kill()
         if what == "first":
-            raise gone()
+            raise not_found()
         return what
 
     @house.loop(replans_max=1)

@@ -144,6 +144,8 @@ class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     by: str = ""
     failure: Failure | None = None
     """For a run that re-plans by itself: what ended its pass."""
+    input: Raw = ABSENT
+    """The loop's arguments from here on, if a person edited them; the run's row has them too."""
 
 
 class Cancel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -20,6 +20,7 @@ from yaoki.runtime._work import LOOK_S, Docket, served_loops
 
 if TYPE_CHECKING:
     import builtins
+    from collections.abc import Mapping
     from types import TracebackType
 
     from yaoki.journal import Claim
@@ -325,9 +326,11 @@ class AsyncRunner(Base):
         """Delete a final run and its records, as `Runner.discard`."""
         self.store.discard(run_id, by=by)
 
-    async def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
+    async def redrive(
+        self, run_id: str, source: str = "step", *, edits: Mapping[str, object] | None = None, by: str = ""
+    ) -> Receipt[Any]:
         """Let a run go on, as `Runner.redrive`."""
-        return self._on_store.redrive(run_id, source, by=by)
+        return self._on_store.redrive(run_id, source, edits=edits, by=by)
 
 
 async def _loop(live: Live, bound: Bound[Any], *, restart: bool) -> Any:

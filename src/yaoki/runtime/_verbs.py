@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from yaoki.codec import codec_for, fits
+from yaoki.codec import canonical, codec_for, fits
 from yaoki.errors import AnswerRefused, EncodingError, RunBusy, RunNotFound
 from yaoki.policy import Budget
 from yaoki.records import ABSENT, Answer, Cancel, Entry, Question, Redrive, Signal, State, TopUp
@@ -181,13 +181,15 @@ class Verbs:
         self._journal.post(row.id, Signal(at=self._clock.now_ms(), name=name, value=data, by=by), guard=guard)
         return self.get(run_id)
 
-    def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
+    def redrive(
+        self, run_id: str, source: str = "step", *, edits: Mapping[str, object] | None = None, by: str = ""
+    ) -> Receipt[Any]:
         """
         Let a run go on.
 
         From `step`, the ladder it ended at starts anew with the same key. From `checkpoint` or `start`, a new pass
         begins there with the code as it is: equal effects are adopted, the others are orphans. What was spent stays
-        spent.
+        spent. With `edits`, from `start` only, these arguments of the loop take the place of those it was started with.
 
         Raises:
             RunBusy: A living process drives it.
@@ -207,13 +209,22 @@ class Verbs:
         if source not in SOURCES:
             msg = f"run {run_id}: redrive goes on from one of {', '.join(SOURCES)}, not {source!r}"
             raise AnswerRefused(msg)
+        data = None if edits is None else _edited(row, source, edits)
         history = History.of(self._journal.load(row.id))
         step = history.ended.step if history.ended is not None and source == "step" else ""
         if source != "start" and history.undone.at_the_end(history.ended, history.last_step):
             msg = f"run {run_id}: what it did was undone, so it cannot go on from there: redrive it --from start"
             raise AnswerRefused(msg)
         pass_ = history.pass_ if source == "step" else history.pass_ + 1
-        record = Redrive(at=self._clock.now_ms(), source=source, step=step, pass_=pass_, posts=history.post_seq, by=by)  # type: ignore[arg-type]
+        record = Redrive(
+            at=self._clock.now_ms(),
+            source=source,  # type: ignore[arg-type]  # one of SOURCES
+            step=step,
+            pass_=pass_,
+            posts=history.post_seq,
+            by=by,
+            input=ABSENT if data is None else Raw(data),
+        )
         seen = history.seq
 
         def guard(entries: list[Entry]) -> None:
@@ -222,8 +233,21 @@ class Verbs:
                 msg = f"run {run_id} was taken up or redriven by somebody else meanwhile. See: yaoki show {run_id}"
                 raise AnswerRefused(msg)
 
-        self._journal.reopen(row.id, [("", record)], guard=guard)
+        self._journal.reopen(row.id, [("", record)], guard=guard, input=data)
         return self.get(run_id)
+
+
+def _edited(row: RunRow, source: str, edits: Mapping[str, object]) -> bytes:
+    """Return a run's input with some arguments changed."""
+    if source != "start":
+        msg = f"run {row.name}: its input is edited for a pass from the start alone: redrive it --from start"
+        raise AnswerRefused(msg)
+    values: dict[str, object] = msgspec.json.decode(row.input)
+    unknown = sorted(edits.keys() - values.keys())
+    if unknown:
+        msg = f"run {row.name}: its loop was given no {unknown[0]!r}; it was given: {', '.join(values) or 'nothing'}"
+        raise AnswerRefused(msg)
+    return canonical({**values, **edits})
 
 
 def _pick(run_id: str, history: History, ask: str | None) -> Asked:
