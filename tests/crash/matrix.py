@@ -40,7 +40,7 @@ __all__ = [
 
 RUN = "run-1"
 RESIDENCIES_MOST = 300
-HOOKED = ("create", "claim", "append", "append_batch", "leave", "sync")
+HOOKED = ("create", "claim", "append", "append_if", "append_ruled", "append_batch", "leave", "sync")
 
 
 @dataclass(frozen=True)

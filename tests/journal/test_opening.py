@@ -13,8 +13,10 @@ import pytest
 
 from tests.journal.store import StillClock, begun, edit, kill, note, open_at, photo, start, texts, url_of, wait_said
 from yaoki.errors import JournalError, StoreCorrupt, StoreRefused
-from yaoki.journal import Journal, _connect, _place
+from yaoki.journal import Journal, _connect, _place, _schema
 from yaoki.journal._place import default_fs_type, path_of
+
+NEWER = _schema.VERSION + 1
 
 
 def refused(directory: Path, url: str, error: type[JournalError], words: str, **options) -> None:
@@ -66,7 +68,7 @@ def test_a_new_store_is_readable_by_its_owner_alone_and_marked_as_ours(tmp_path)
     journal.close()
     header = (tmp_path / "s.db").read_bytes()[:100]
     assert header[68:72] == b"YAOK"
-    assert int.from_bytes(header[60:64], "big") == 1
+    assert int.from_bytes(header[60:64], "big") == _schema.VERSION
 
 
 def test_a_missing_store_is_not_created_for_who_only_looks(tmp_path):
@@ -165,8 +167,8 @@ def test_a_sqlite_with_the_wal_reset_bug_is_refused(tmp_path, monkeypatch, versi
 def test_a_store_of_a_newer_schema_is_refused(tmp_path):
     path = tmp_path / "s.db"
     open_at(path).close()
-    edit(path, "pragma user_version = 2")
-    refused(tmp_path, url_of(path), StoreRefused, r"newer yaoki \(schema 2, this one knows 1\)")
+    edit(path, f"pragma user_version = {NEWER}")
+    refused(tmp_path, url_of(path), StoreRefused, rf"newer yaoki \(schema {NEWER}, this one knows {_schema.VERSION}\)")
 
 
 def test_a_newer_schema_still_in_the_wal_of_a_living_process_is_refused(tmp_path):
@@ -174,7 +176,7 @@ def test_a_newer_schema_still_in_the_wal_of_a_living_process_is_refused(tmp_path
     open_at(path).close()
     newer = start(
         "c = apsw.Connection(str(path)); c.pragma('wal_autocheckpoint', 0)\n"
-        "c.execute('pragma user_version = 2'); print('up', flush=True); sys.stdin.read()",
+        f"c.execute('pragma user_version = {NEWER}'); print('up', flush=True); sys.stdin.read()",
         path,
     )
     wait_said(newer, "up")
@@ -194,7 +196,7 @@ def test_a_newer_store_whose_last_process_was_killed_keeps_its_wal(tmp_path, hea
     open_at(path).close()
     newer = start(
         "c = apsw.Connection(str(path)); c.pragma('wal_autocheckpoint', 0)\n"
-        "c.execute('pragma user_version = 2')\n"
+        f"c.execute('pragma user_version = {NEWER}')\n"
         "if sys.argv[2] == 'in the file': c.wal_checkpoint()\n"
         "c.execute('create table later (a)'); print('up', flush=True); sys.stdin.read()",
         path,
@@ -314,14 +316,12 @@ def test_a_store_that_another_process_creates_while_we_look_at_it_is_ours(tmp_pa
 def test_an_older_store_is_brought_forward_in_place(tmp_path, monkeypatch):
     path = tmp_path / "s.db"
     open_at(path).close()
-    from yaoki.journal import _schema
-
-    later = [*_schema.migrations(), (2, "alter table run add column colour text not null default '';\n")]
+    later = [*_schema.migrations(), (NEWER, "alter table run add column colour text not null default '';\n")]
     for module in (_schema, _place):
-        monkeypatch.setattr(module, "VERSION", 2)
+        monkeypatch.setattr(module, "VERSION", NEWER)
     monkeypatch.setattr(_schema, "migrations", lambda: later)
     held = open_at(path)
     assert held._one("select count(colour) from run") == 0
     seen = subprocess.run(["od", "-An", "-tu1", "-j60", "-N4", path], capture_output=True, check=True, text=True)
-    assert seen.stdout.split() == ["0", "0", "0", "2"], "the header in the file says so at once"
+    assert seen.stdout.split() == ["0", "0", "0", str(NEWER)], "the header in the file says so at once"
     held.close()

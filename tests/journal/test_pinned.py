@@ -18,7 +18,10 @@ KINDS = {
             "deadline_at base_ms cap_ms check_after_ms timeout_ms reserved pgid"
         ),
     ),
-    3: ("Settle", "at attempt rung outcome value value_lost executed failure decision output cause timeout used"),
+    3: (
+        "Settle",
+        "at attempt rung outcome value value_lost executed failure decision output cause timeout used unavailable",
+    ),
     4: ("Hold", "at since until reason action args call deadline_at joins"),
     5: ("Adopt", "at source value failure slot key action args call"),
     6: ("Checkpoint", "at turn form state base prefix spent ledger orphans"),
@@ -84,4 +87,4 @@ def test_every_kind_of_record_has_a_number():
 
 
 def test_the_store_marks_its_file_with_this_number_and_schema():
-    assert (_schema.APPLICATION_ID, _schema.VERSION) == (1497452363, 1)
+    assert (_schema.APPLICATION_ID, _schema.VERSION) == (1497452363, 3)

@@ -5,5 +5,6 @@ from __future__ import annotations
 from yaoki.journal._codec import POSTS
 from yaoki.journal._journal import Journal
 from yaoki.journal._rows import Brake, Brief, Claim, RunRow, Tombstone, WorkerRow
+from yaoki.journal._scoping import NO_SCOPES, ScopeView
 
-__all__ = ["POSTS", "Brake", "Brief", "Claim", "Journal", "RunRow", "Tombstone", "WorkerRow"]
+__all__ = ["NO_SCOPES", "POSTS", "Brake", "Brief", "Claim", "Journal", "RunRow", "ScopeView", "Tombstone", "WorkerRow"]

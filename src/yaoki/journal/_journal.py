@@ -21,6 +21,7 @@ from yaoki.journal._owning import FINISH
 from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
 from yaoki.journal._rows import row_of
+from yaoki.journal._scoping import APPEND, fenced
 from yaoki.records import State, kind_of
 
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ NAME_MAX = 200
 CREATE = """
     insert into run (name, loop, state, input, file, grp, created_ms, changed_ms)
     values (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?6) on conflict (name) do nothing"""
-# Fenced: no row is inserted unless the epoch is still ours and we have not left the run.
-APPEND = """
-    insert into journal select (?2 << 32) | ?3, ?4, ?5, ?6 from run where id = ?2 and epoch = ?1 and owner <> 0"""
 LEAVE = """
     update run set state = ?3, wake_ms = ?4, waits_for = ?5, note = ?6, value = ?7, owner = 0, changed_ms = ?8,
         ended_ms = ?9
@@ -170,7 +168,7 @@ class Journal(Discarding):
         except apsw.Error as error:
             raise self._broken(error, "append to the journal") from error
         if not inserted:
-            raise _fenced(run, epoch)
+            raise fenced(run, epoch)
 
     def append_batch(
         self, batch: Sequence[tuple[int, int, int, Sequence[tuple[str, Record]]]]
@@ -205,13 +203,15 @@ class Journal(Discarding):
         note: str = "",
         value: bytes | None = None,
         seen: int = 0,
+        paused: str = "",
     ) -> None:
         """
         Write the last records of this drive and let the run go, in one transaction.
 
         A final `state` sets the run's end. A run left sleeping or waiting while a post came that its driver had
         not read is left `pending` instead, so no answer is slept over: `seen` is the highest seq of a post the
-        driver has taken into account, if any came since the claim.
+        driver has taken into account, if any came since the claim. `paused` is the scope whose brake it waits for: it
+        may be off by now.
 
         Raises:
             Fenced: As for `append`; nothing was written.
@@ -221,12 +221,12 @@ class Journal(Discarding):
             self._append_all(run, epoch, seq, items)
             if state in (State.SLEEPING, State.WAITING):
                 seen = max(seen, self._claimed_posts.get(run, 0))
-                if self._last_post(run) > seen:
+                if self._last_post(run) > seen or (paused and paused not in self.scopes().paused):
                     state, wake_ms = State.PENDING, 0
             ended_ms = now_ms if state.final else 0
             cursor.execute(LEAVE, (epoch, run, state.value, wake_ms, waits_for, note, value, now_ms, ended_ms))
             if not self._connection.changes():
-                raise _fenced(run, epoch)
+                raise fenced(run, epoch)
         self._claimed_posts.pop(run, None)
 
     def mark(self) -> None:
@@ -258,12 +258,6 @@ class Journal(Discarding):
     def deliver(self, deliver: Deliver) -> None:
         self._barrier.deliver = deliver
 
-    def _append_all(self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]]) -> None:
-        for i, (key, record) in enumerate(items):
-            self._cursor.execute(APPEND, (epoch, run, seq + i, kind_of(record), key, encode(record)))
-            if not self._connection.changes():
-                raise _fenced(run, epoch)
-
 
 @contextmanager
 def _translated(path: str) -> Generator[None, None, None]:
@@ -273,7 +267,3 @@ def _translated(path: str) -> Generator[None, None, None]:
         raise translate(error, path, "open it") from error
     except OSError as error:
         raise JournalError(f"store {path}: cannot open it: {error.strerror}. Check the path and the disk.") from error
-
-
-def _fenced(run: int, epoch: int) -> Fenced:
-    return Fenced(f"run number {run}: no longer held under epoch {epoch}")

@@ -30,6 +30,7 @@ from yaoki.records._run import (
     TopUp,
     Value,
 )
+from yaoki.records._scopes import Circuit
 from yaoki.records._steps import Adopt, Answer, Begin, Decision, Hold, Question, Refused, Settle, Undo
 from yaoki.records._words import (
     ABSENT,
@@ -53,6 +54,7 @@ __all__ = [
     "Cancel",
     "Cause",
     "Checkpoint",
+    "Circuit",
     "Claimed",
     "Decision",
     "Effect",

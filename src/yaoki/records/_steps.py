@@ -68,6 +68,7 @@ class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     attempt: int = 1
+    """0: the ladder ended before its first attempt, since its scope was not available in time."""
     rung: int = 0
     outcome: Literal["ok", "failed", "cancelled"] = "ok"
     value: Raw = ABSENT
@@ -85,6 +86,8 @@ class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """For cause `timeout`: the identity of that `run.timeout`."""
     used: dict[str, float] | None = None
     """Usage reported: tokens, cost_usd."""
+    unavailable: str = ""
+    """A scope that this run does not use any more: its breaker opened, and is not to be probed."""
 
 
 class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -94,7 +97,7 @@ class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     since: int
     until: int = 0
     """0: until somebody acts."""
-    reason: Literal["sleep", "timeout", "budget", "breaker", "cooldown", "semaphore", "question", "signal"]
+    reason: Literal["sleep", "timeout", "budget", "breaker", "cooldown", "semaphore", "question", "signal", "pause"]
     action: str = ""
     args: str = ""
     call: str = ""

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import Fenced, JournalError, Passing
-from yaoki.records import Cause
+from yaoki.records import Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
 from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
 from yaoki.runtime._deadlines import bounded, dressed_cancel
-from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._step import make_step
-from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
+from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, enter_inline, poll_posts
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ class AsyncDriver:
 
     def posted(self) -> None:
         """Look for answers, top-ups and cancels, and wake whom they concern."""
-        if not poll_posts(self.live) and self.live.halt is None:
+        came = poll_posts(self.live)
+        if not came and self.live.halt is None and not any(held.suspend.waits_for == "pause" for held in self.held):
             return
         for held in list(self.held):
             if not _may_go_on(self.live, held):
@@ -305,9 +306,11 @@ class _Performance:
         """Bring the step to its outcome; a new one that nothing stands in the way of takes no ladder."""
         live, step = self._driver.live, self._step
         live.driven.add(step.key)
+        self._driver.commits.look()
         begin = begin_at_once(live, step)
         if begin is None:
             return await self._drive(ladder(live, step))
+        live.scopes.begun(step)
         await self._write(Write(step.key, begin, barrier_of(begin)))
         outcome = await self._call(call_of(step, None, begin, begin.at))
         kept = judge(live, step, begin, outcome)
@@ -323,6 +326,8 @@ class _Performance:
                 if isinstance(effect, Write):
                     await self._write(effect)
                     effect = steps.send(None)
+                elif isinstance(effect, Enter):
+                    effect = steps.send(await self._enter(effect))
                 elif isinstance(effect, Call):
                     effect = steps.send(await self._call(effect))
                 else:
@@ -342,12 +347,32 @@ class _Performance:
         else:
             await self._driver.hold(effect, self._branch)
 
+    async def _enter(self, enter: Enter) -> bool:
+        """Append a begin that asks its scope in its own transaction; what is pending goes before it."""
+        driver = self._driver
+        driver.commits.flush()
+        if not enter_inline(driver.live, enter.step, enter.begin, Barrier.WRITTEN):
+            return False
+        if enter.barrier is Barrier.SYNCED and self._cancelled is None:
+            try:
+                await driver.commits.synced()
+            except JournalError as error:
+                driver.live.broken = error
+                raise
+            except asyncio.CancelledError as error:
+                self._cancelled = error
+        return True
+
     async def _write(self, write: Write) -> None:
         live = self._driver.live
         commits = self._driver.commits
-        if self._cancelled is not None:
+        commits.look()
+        settles = isinstance(write.record, Settle) and not live.scopes.plain(write.key, write.record)
+        if self._cancelled is not None or settles:
             commits.flush()
-            commit_inline(live, write.key, write.record)
+            commit_inline(live, write.key, write.record, write.barrier)
+            if self._driver.held:
+                self._driver.settled(write.key)
             return
         if live.detached:
             raise Fenced(f"run {live.name} is no longer driven here")
@@ -435,4 +460,4 @@ def _may_go_on(live: Live, held: Held) -> bool:
     if suspend.waits_for == "person":
         asked = live.history.questions.get(suspend.question)
         return asked is None or not asked.open
-    return suspend.waits_for in ("budget", "signal")
+    return suspend.waits_for in ("budget", "signal", "pause")

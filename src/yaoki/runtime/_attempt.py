@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from yaoki.classify import attempt_timed_out, classify
 from yaoki.errors import EncodingError
-from yaoki.policy import Ladder, decide, end_of_ladder, in_doubt, keyed_conflict
+from yaoki.policy import Ladder, decide, in_doubt, keyed_conflict
 from yaoki.records import (
     ABSENT,
     Adopt,
@@ -20,12 +20,12 @@ from yaoki.records import (
     Executed,
     Failure,
     FailureKind,
-    Hold,
     Settle,
     strongest,
 )
+from yaoki.runtime._barred import ended_settle, hold_of, until_available
 from yaoki.runtime._doubt import question_of
-from yaoki.runtime._effects import Barrier, Call, EffectOf, Raised, Steps, Suspend, Write
+from yaoki.runtime._effects import Barrier, Call, EffectOf, Enter, Raised, Steps, Suspend, Write
 from yaoki.runtime._failures import own_failure, placed
 from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._orphans import orphans_asked_about, tool_has_orphans
@@ -67,22 +67,39 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
     now_ms = live.now_ms()
     first = past is None or not past.attempts or past.question is not None
     deadline_ms = now_ms + int(retry.deadline_s * 1000)
-    if past is not None and past.deadline_at and past.question is None:  # a person's order starts it anew
+    stands = past is not None and past.deadline_stands  # a person's order starts it anew
+    if past is not None and stands:
         deadline_ms = _deadline_left(live, past)
     while True:
         if live.halt is not None:
             yield Suspend("halt")
         admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms)
         if admission.go:
-            break
+            available = yield from until_available(live, step, past, deadline_ms, stands=stands)
+            if available == "never":
+                return False, None
+            if available == "now":
+                made = yield from _made(live, step, now_ms, deadline_ms)
+                if made is not None:
+                    return made
+            past = live.history.steps.get(step.key)
+            stands = stands or available == "waited"
+            deadline_ms += live.now_ms() - now_ms if available == "unpaused" else 0
+            now_ms = live.now_ms()
+            continue
         in_question = past is not None and bool(admission.cap) and in_doubt(past.effect, past.executed)
         if past is not None and (admission.stop == "ladder" or in_question):
-            yield Write(step.key, _ended_settle(live, step, past, admission.text))
+            yield Write(step.key, ended_settle(live, step, past, admission.text))
             return False, None
         yield from _not_admitted(live, step, past, admission.cap, admission.stop, admission.text, deadline_ms)
         waited_ms = live.now_ms() - now_ms
         now_ms += waited_ms
         deadline_ms += waited_ms
+
+
+def _made(live: Live, step: Step, now_ms: int, deadline_ms: int) -> Generator[EffectOf, Any, tuple[bool, Any] | None]:
+    """Begin an admitted attempt and make it; None where its scope was barred in the moment it began."""
+    past = live.history.steps.get(step.key)
     if past is None and step.branch.replaying:
         # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
         yield Suspend("replay")
@@ -94,7 +111,8 @@ def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, An
         past = live.history.steps.get(step.key)
     number = 1 if past is None else past.attempts + 1
     begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
-    yield Write(step.key, begin, barrier_of(begin))
+    if not (yield Enter(step, begin, barrier_of(begin))):
+        return None
     outcome = yield call_of(step, past, begin, now_ms)
     return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
 
@@ -119,7 +137,7 @@ def first_begin(live: Live, step: Step) -> Begin | None:
 
     The way of nearly every step, so it takes no generator: the same questions as `attempt` asks, all answered yes.
     """
-    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step):
+    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step) or not live.scopes.clear(step):
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms
@@ -209,20 +227,6 @@ def adopted(
         action=step.action,
         args="" if step.args == step.action else step.args,
         call=step.call,
-    )
-
-
-def hold_of(live: Live, step: Step, reason: Any, deadline_ms: int = 0, joins: str = "") -> Hold:
-    now_ms = live.now_ms()
-    return Hold(
-        at=now_ms,
-        since=now_ms,
-        reason=reason,
-        action=step.action,
-        args="" if step.args == step.action else step.args,
-        call=step.call,
-        deadline_at=deadline_ms,
-        joins=joins,
     )
 
 
@@ -392,20 +396,3 @@ def decide_for(
         retry_wait_left_s=budget.left(spent, "retry_wait_s"),
     )
     return decide(failure, position, now_ms=now_ms, rng=live.clock.rng())
-
-
-def _ended_settle(live: Live, step: Step, past: Past, why: str) -> Settle:
-    """A retry that is not admitted ends its ladder: the last attempt is settled anew, with that decision."""
-    assert past.last is not None
-    assert past.begin is not None
-    position = Ladder(
-        effect=past.effect,
-        executed=past.executed,
-        attempts=past.attempts,
-        attempts_max=past.begin.attempts_max,
-        deadline_ms=past.deadline_at,
-        base_s=0,
-        cap_s=0,
-        unsure=step.tool.agent.unsure,
-    )
-    return msgspec.structs.replace(past.last, at=live.now_ms(), decision=end_of_ladder(position, why))

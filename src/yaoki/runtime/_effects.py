@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from yaoki.records import Cause, Record
+    from yaoki.records import Begin, Cause, Record
     from yaoki.runtime._step import Step
 
-__all__ = ["Barrier", "Call", "EffectOf", "Raised", "Steps", "Suspend", "Wait", "Write"]
+__all__ = ["Barrier", "Call", "EffectOf", "Enter", "Raised", "Steps", "Suspend", "Wait", "Write"]
 
 
 class Barrier(IntEnum):
@@ -39,6 +39,17 @@ class Write:
     def __init__(self, key: str, record: Record, barrier: Barrier = Barrier.WRITTEN) -> None:
         self.key = key
         self.record = record
+        self.barrier = barrier
+
+
+class Enter:
+    """Append a step's begin if its scope still lets it; answered with whether it was appended."""
+
+    __slots__ = ("barrier", "begin", "step")
+
+    def __init__(self, step: Step, begin: Begin, barrier: Barrier) -> None:
+        self.step = step
+        self.begin = begin
         self.barrier = barrier
 
 
@@ -66,23 +77,25 @@ class Wait:
 class Suspend:
     """This branch cannot go on until somebody acts (or a time comes, if given)."""
 
-    __slots__ = ("question", "text", "until_ms", "waits_for")
+    __slots__ = ("question", "scope", "text", "until_ms", "waits_for")
 
     def __init__(
         self,
-        waits_for: Literal["person", "budget", "signal", "code", "halt", "time", "replay", "join"],
+        waits_for: Literal["person", "budget", "signal", "code", "halt", "time", "replay", "join", "pause"],
         *,
         question: str = "",
         until_ms: int = 0,
         text: str = "",
+        scope: str = "",
     ) -> None:
         self.waits_for = waits_for
         self.question = question
         self.until_ms = until_ms
         self.text = text
+        self.scope = scope
 
 
-EffectOf: TypeAlias = Write | Call | Wait | Suspend
+EffectOf: TypeAlias = Write | Enter | Call | Wait | Suspend
 """What a step's generator may yield."""
 Steps: TypeAlias = Generator[EffectOf, Any, Any]
 """A step under way."""

@@ -93,6 +93,8 @@ class History:
         self.parked: Parked | None = None
         self.ended: Ended | None = None
         self.refusals: dict[str, Failure] = {}
+        self.unavailable: set[str] = set()
+        """Scopes that this run does not use any more."""
         self.stale_tools: set[str] = set()
         """Tools of which an earlier pass left effects: new calls of them are held against these."""
         self._starts_ahead = 0
@@ -264,8 +266,10 @@ class History:
             past.value_seq = seq
         if record.used:
             self._use(record.used, 1)
+        if record.unavailable:
+            self.note_unavailable(record)
         failure = record.failure
-        if failure is None or failure.scope is not Scope.PROCESS:
+        if record.attempt and (failure is None or failure.scope is not Scope.PROCESS):
             self.progress_deaths = self.deaths
         if failure is not None:
             self._note_failure(past, record, failure, again=again)
@@ -274,6 +278,11 @@ class History:
             if parent is not None:
                 parent.note_cleared(parent.begun)
 
+    def note_unavailable(self, settle: Settle) -> None:
+        """Use a scope no more, if a settle names one; a redrive orders its use again."""
+        if settle.unavailable:
+            self.unavailable.add(settle.unavailable)
+
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
         if decision is not None and decision.do in ("retry", "repair"):
@@ -281,7 +290,7 @@ class History:
         then = decision.do if decision is not None else ""
         if again and self._decided_anew(past, record, failure, then):
             return
-        if past.begun == 1:
+        if past.begun == 1 and record.attempt:
             self.first_attempt_failures += 1
         if len(self.met) >= _MET_MAX:
             return
@@ -371,6 +380,7 @@ class History:
         asked = Asked(record, past)
         self.questions[record.id] = asked
         if past is not None:
+            past.given_up = False
             for earlier in past.questions:
                 earlier.superseded = True
             past.questions = (*past.questions, asked)
@@ -448,9 +458,10 @@ class History:
         self.cancel = None
         self._redriven_after = record.posts
         self.progress_deaths = self.deaths
+        self.unavailable.clear()
         if record.source == "step":
             for past in self.steps.values():
-                if past.begun and not past.settled and "!" not in past.step:
+                if (past.begun or past.given_up) and not past.settled and "!" not in past.step:
                     past.note_redrive()
             return
         self._leave_pass(whole=record.source == "start")

@@ -138,6 +138,8 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
         joined = live.history.step_ever(past.hold.joins)
         if joined is not None and live.history.slots.owned(past.action, joined):
             return True, (yield from _join(live, step, joined))
+    if past.given_up and past.last is not None and past.last.decision is not None:
+        return (yield from _carry_out(live, step, past, past.last, past.last.decision))
     asked = past.question
     if asked is not None:
         return (yield from _answered(live, step, past, asked))
@@ -179,7 +181,7 @@ def _carry_out(
 ) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     do = decision.do
     if do in ("retry", "repair"):
-        yield Wait(decision.next_at, "retry")
+        yield Wait(live.scopes.back_ms(step, decision.next_at, past.deadline_at), "retry")
         return (yield from attempt(live, step, past))
     if do == "check":
         yield from _check(live, step, past, decision)

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
+from yaoki.runtime._scopes import Scopes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,10 +206,13 @@ class Live(Struct, kw_only=True, eq=False):
     lock: threading.RLock = field(default_factory=threading.RLock)
     main: Branch = cast("Branch", None)
     """Made with the run it refers to."""
+    scopes: Scopes = cast("Scopes", None)
+    """Made with the run it refers to."""
 
     def __post_init__(self) -> None:
         """Start in the main branch, at the segment the history has reached."""
         self.main = Branch(self, "", None)
+        self.scopes = Scopes(self)
         self.move_to(0)
 
     def move_to(self, segment: int) -> None:
@@ -264,8 +268,10 @@ class Live(Struct, kw_only=True, eq=False):
 
     def show(self, key: str, record: Record) -> None:
         """Show a written record to the observers."""
+        turned, self.scopes.turned = self.scopes.turned, ()
         if self.observers:
-            tell(self.observers, Event(run_id=self.name, loop=self.loop.name, key=key, record=record))
+            event = Event(run_id=self.name, loop=self.loop.name, key=key, record=record, circuits=turned)
+            tell(self.observers, event)
 
     def admit(self, *, first: bool, deadline_ms: int, now_ms: int) -> Admission:
         """Ask whether an attempt may begin now."""

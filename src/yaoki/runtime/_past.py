@@ -148,6 +148,8 @@ class Past(Struct, eq=False):
     """Left behind by an earlier pass; its slot is unclaimed until an equal call takes it."""
     shared_by: str = ""
     """The step of this pass that was given what is recorded here, where that is no value."""
+    given_up: bool = False
+    """Its ladder ended without a further attempt: its scope was not available in time."""
 
     @property
     def tool(self) -> str:
@@ -185,6 +187,16 @@ class Past(Struct, eq=False):
         if asked is None or asked.ordinal != self.begun or asked.ladder != self.ladder:
             return None
         return asked
+
+    @property
+    def deadline_stands(self) -> bool:
+        """Whether the next attempt's deadline is in the journal: an answer starts it anew, a hold since keeps it."""
+        if not self.deadline_at:
+            return False
+        asked, hold = self.question, self.hold
+        if asked is None:
+            return True
+        return hold is not None and asked.answer is not None and 0 < asked.answer.at <= hold.at and hold.deadline_at > 0
 
     @property
     def cut_by_timeout(self) -> bool:
@@ -242,6 +254,7 @@ class Past(Struct, eq=False):
             self.attempts = 0
             self.same_error = 0
         self.redriven = False
+        self.given_up = False
         self.closed = False
         self.begin = begin
         self.open = True
@@ -258,6 +271,9 @@ class Past(Struct, eq=False):
 
     def note_settle(self, settle: Settle) -> None:
         """An attempt ended; a second settle of one attempt (a cancel decided on resume) replaces the first."""
+        if not settle.attempt:
+            self.last, self.closed, self.given_up, self.redriven = settle, True, True, False
+            return
         again = not self.open
         self.open = False
         previous = self.last
@@ -325,6 +341,7 @@ class Past(Struct, eq=False):
     def note_redrive(self) -> None:
         """A new ladder starts with the same key; what is known about the action stays."""
         self.redriven = True
+        self.given_up = False
         self.ladder += 1
         self.closed = False
         self.skipped = False

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
-from yaoki.records import Cause
+from yaoki.records import Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
-from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
@@ -18,11 +18,11 @@ from yaoki.runtime._step import make_step
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
-    from yaoki.records import Record
+    from yaoki.records import Begin, Record
     from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
-__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts"]
+__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "enter_inline", "poll_posts"]
 
 POLL_S = 0.5
 """How often a driver looks for answers, top-ups, signals and cancels; they are taken up within 1 s."""
@@ -40,7 +40,10 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         raise Fenced(f"run {live.name} is no longer driven here")
     seq = live.note(key, record)
     try:
-        live.journal.append(live.run, live.epoch, seq, [(key, record)])
+        if type(record) is Settle:
+            live.scopes.settle(key, record, seq)
+        else:
+            live.journal.append(live.run, live.epoch, seq, [(key, record)])
         if barrier is Barrier.SYNCED:
             live.journal.sync()
         elif barrier is Barrier.STARTED:
@@ -56,6 +59,37 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         raise
     if live.observers:
         live.show(key, record)
+
+
+def enter_inline(live: Live, step: Step, begin: Begin, barrier: Barrier) -> bool:
+    """
+    Append a begin at once if its scope lets it, and fold it; return whether it was appended.
+
+    Raises:
+        JournalError: It could not be written; the run is as it was and nothing more is promised.
+        Fenced: Another process took the run.
+    """
+    if live.detached:
+        raise Fenced(f"run {live.name} is no longer driven here")
+    seq = live.history.seq + 1
+    try:
+        if not live.scopes.enter(step, begin, seq):
+            return False
+        live.note(step.key, begin)
+        if barrier is Barrier.SYNCED:
+            live.journal.sync()
+        else:
+            live.journal.mark()
+    except JournalError as error:
+        live.broken = error
+        raise
+    except BaseException:
+        # Fenced; or Ctrl-C between writing and folding: nothing more is written, as after a death.
+        live.detached = True
+        raise
+    if live.observers:
+        live.show(step.key, begin)
+    return True
 
 
 def cut_branch(live: Live, what: str) -> None:
@@ -147,9 +181,8 @@ class SyncDriver:
         lock.acquire()
         try:
             begin = begin_at_once(live, step)
-            if begin is not None:
-                live.driven.add(key)
-                commit_inline(live, key, begin, barrier_of(begin))
+            live.driven.add(key)
+            if begin is not None and enter_inline(live, step, begin, barrier_of(begin)):
                 lock.release()
                 try:
                     outcome = self._call(call_of(step, None, begin, begin.at), branch)
@@ -180,6 +213,8 @@ class SyncDriver:
                 if isinstance(effect, Write):
                     commit_inline(live, effect.key, effect.record, effect.barrier)
                     effect = send(None)
+                elif isinstance(effect, Enter):
+                    effect = send(enter_inline(live, effect.step, effect.begin, effect.barrier))
                 elif isinstance(effect, Call):
                     lock.release()
                     try:
