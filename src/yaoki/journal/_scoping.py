@@ -79,6 +79,8 @@ class Scoping(Fleet):
 
     seen_scopes: ScopeView = NO_SCOPES
     """As this object last read them; `scopes` brings it up to date."""
+    all_well: bool = False
+    """Whether `seen_scopes` holds nothing: asked before nearly every record."""
 
     def scopes(self) -> ScopeView:
         """Return the scopes as they are now; what has not changed is not read again."""
@@ -89,6 +91,7 @@ class Scoping(Fleet):
             brakes = [Brake(*row) for row in self._read(PAUSED)]
             by_scope = {one.scope: one for one in circuits}
             self.seen_scopes = ScopeView(generation, by_scope, {brake.scope: brake for brake in brakes})
+            self.all_well = not circuits and not brakes
         return self.seen_scopes
 
     def lives(self, worker: int) -> bool:

@@ -59,14 +59,15 @@ class Scopes:
 
     def clear(self, step: Step) -> bool:
         """Whether nothing that was seen so far concerns a step's scope: then its begin needs no more than `enter`."""
-        view = self._live.journal.seen_scopes
-        if view.generation < 0:
-            view = self._live.journal.scopes()
-        if not view.circuits and not view.paused and not self._live.history.unavailable:
+        live = self._live
+        if live.journal.all_well and not live.history.unavailable:
             return True
+        view = live.journal.seen_scopes
+        if view.generation < 0:
+            view = live.journal.scopes()
         names = scopes_of(_scope_of(step))
         return not any(
-            name in view.paused or name in self._live.history.unavailable or _in_the_way(view.circuits.get(name))
+            name in view.paused or name in live.history.unavailable or _in_the_way(view.circuits.get(name))
             for name in names
         )
 
@@ -112,8 +113,7 @@ class Scopes:
             Fenced: As for `Journal.append`.
         """
         live = self._live
-        if self.clear(step) and live.journal.append_if(live.run, live.epoch, seq, step.key, begin):
-            self.begun(step)
+        if self.clear(step) and self.enter_clear(step, begin, seq):
             return True
         scope = _scope_of(step)
         until_ms = begin.at + begin.timeout_ms + _GRACE_MS
@@ -133,6 +133,14 @@ class Scopes:
         self.begun(step)
         return True
 
+    def enter_clear(self, step: Step, begin: Begin, seq: int) -> bool:
+        """Append a begin that is `clear`; False if any scope has changed since, and it must be asked again."""
+        live = self._live
+        if not live.journal.append_if(live.run, live.epoch, seq, step.key, begin):
+            return False
+        self._begun[step.key] = step
+        return True
+
     def begun(self, step: Step) -> None:
         """Note that this process has begun an attempt of a step: how it ends is told to its scope."""
         self._begun[step.key] = step
@@ -141,8 +149,8 @@ class Scopes:
         """Whether a settle says nothing to any scope that is not known; then it may be written with others."""
         step = self._begun.get(key)
         if step is not None and (settle.outcome == "ok" or settle.cause is not None):
-            view = self._live.journal.seen_scopes
-            if not view.circuits or not any(name in view.circuits for name in scopes_of(_scope_of(step))):
+            known = self._live.journal.seen_scopes.circuits
+            if not known or not any(name in known for name in scopes_of(_scope_of(step))):
                 del self._begun[key]
                 return True
         return step is None
@@ -155,13 +163,13 @@ class Scopes:
             Fenced: As for `Journal.append`.
         """
         live = self._live
-        items = [(key, settle)]
         step = self._begun.get(key)
         if step is None:
-            live.journal.append(live.run, live.epoch, seq, items)
+            live.journal.append(live.run, live.epoch, seq, ((key, settle),))
             return
         if self.plain(key, settle) and live.journal.append_if(live.run, live.epoch, seq, key, settle):
             return
+        items = [(key, settle)]
         self._begun.pop(key, None)
         breaker, scope, turned = step.tool.breaker, _scope_of(step), list[Circuit]()
         failure = _PASSED_THROUGH if settle.outcome == "cancelled" else settle.failure

@@ -61,9 +61,11 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         live.show(key, record)
 
 
-def enter_inline(live: Live, step: Step, begin: Begin, barrier: Barrier) -> bool:
+def enter_inline(live: Live, step: Step, begin: Begin, barrier: Barrier, *, clear: bool = False) -> bool:
     """
     Append a begin at once if its scope lets it, and fold it; return whether it was appended.
+
+    One that is known to be `clear` is not asked for again here: refused, its ladder asks.
 
     Raises:
         JournalError: It could not be written; the run is as it was and nothing more is promised.
@@ -73,7 +75,8 @@ def enter_inline(live: Live, step: Step, begin: Begin, barrier: Barrier) -> bool
         raise Fenced(f"run {live.name} is no longer driven here")
     seq = live.history.seq + 1
     try:
-        if not live.scopes.enter(step, begin, seq):
+        enter = live.scopes.enter_clear if clear else live.scopes.enter
+        if not enter(step, begin, seq):
             return False
         live.note(step.key, begin)
         if barrier is Barrier.SYNCED:
@@ -182,7 +185,7 @@ class SyncDriver:
         try:
             begin = begin_at_once(live, step)
             live.driven.add(key)
-            if begin is not None and enter_inline(live, step, begin, barrier_of(begin)):
+            if begin is not None and enter_inline(live, step, begin, barrier_of(begin), clear=True):
                 lock.release()
                 try:
                     outcome = self._call(call_of(step, None, begin, begin.at), branch)
