@@ -87,7 +87,9 @@ def enter_inline(live: Live, step: Step, begin: Begin, barrier: Barrier, *, clea
         live.broken = error
         raise
     except BaseException:
-        # Fenced; or Ctrl-C between writing and folding: nothing more is written, as after a death.
+        # Fenced; or Ctrl-C between writing and folding: no more steps are written, as after a death, and what is
+        # written of its end comes after the begin that may be in the store.
+        live.history.seq = seq
         live.detached = True
         raise
     if live.observers:
