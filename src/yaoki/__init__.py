@@ -27,7 +27,7 @@ from yaoki.errors import (
     YaokiError,
 )
 from yaoki.policy import Breaker, Budget, Retry
-from yaoki.records import Effect, Failure, FailureKind
+from yaoki.records import Effect, Failure, FailureKind, Group
 from yaoki.runtime import (
     INJECTED,
     AsyncRun,
@@ -43,6 +43,7 @@ from yaoki.runtime import (
     Toolbox,
     ToolCall,
     ToolResult,
+    Usage,
     loop,
     retry,
     tool,
@@ -65,6 +66,7 @@ __all__ = [
     "FailureKind",
     "Feedback",
     "ForModel",
+    "Group",
     "Happened",
     "InputMismatch",
     "JournalError",
@@ -91,6 +93,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolbox",
+    "Usage",
     "YaokiError",
     "classify",
     "loop",

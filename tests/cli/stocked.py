@@ -43,6 +43,7 @@ class Stock:
     """Fills a store; times are `ago_ms` before now."""
 
     def __init__(self, path: Path) -> None:
+        self.group = ""
         self.clock = StillClock()
         self.now_ms = SystemClock().now_ms()
         self.clock.ms = self.now_ms
@@ -53,7 +54,7 @@ class Stock:
 
     def begun(self, name: str, *, loop: str = "refund", ago_ms: int = 0) -> tuple[int, int]:
         self.clock.ms = self.now_ms - ago_ms
-        row = self.journal.create(name, loop=loop, input=b"{}", file="/srv/agents.py")
+        row = self.journal.create(name, loop=loop, input=b"{}", file="/srv/agents.py", group=self.group)
         return row.id, self.journal.claim(row.id).row.epoch
 
     def steps(self, *failures: Failure, took_ms: int = 100, tool: str = "ask_model") -> list[tuple[str, Record]]:

@@ -77,7 +77,7 @@ def test_a_retry_counts_from_its_own_begin(pulse):
 
 def test_an_attempt_without_a_timeout_hangs_nothing(pulse):
     claimed(pulse)
-    tell(pulse, Begin(at=1))
+    tell(pulse, Begin(at=1, timeout_ms=0))
     assert later(pulse, 1e6).hung == ""
 
 

@@ -16,7 +16,6 @@ from tests.cli.made import (
     text,
 )
 from tests.cli.test_views_runs import picture
-from yaoki.cli._views_ask import example_of
 from yaoki.cli._views_journal import journal_data, journal_lines
 from yaoki.cli._views_next import Around
 from yaoki.cli._views_runs import runs_lines
@@ -39,6 +38,7 @@ from yaoki.records import (
     Spent,
     State,
 )
+from yaoki.runtime._moves import example_of
 from yaoki.runtime._receipt import Ask
 
 
@@ -135,15 +135,26 @@ def test_a_question_without_its_journal_still_has_its_text_and_its_answers():
 
 
 def test_a_question_of_choice_lists_its_options():
-    ask = Ask(
-        id="q2", why="approve", text="Pay 900?", step="", call="pay(900)", options=["yes", "no"], note="Over 500."
-    )
+    ask = Ask(id="q2", why="ask", text="Pay 900?", step="", call="pay(900)", options=["yes", "no"], note="Over 500.")
     lines = shown(doubt(asks=[ask]))
-    assert "May this be done?   pay(900)" in lines
+    assert "Question   pay(900)" in lines
     assert "Pay 900?" in lines
     assert "Over 500." in lines
     assert "yaoki answer ticket-17 q2 '\"yes\"'" in lines
     assert "It waits until it is answered." in lines
+
+
+def test_an_approval_says_what_each_answer_does():
+    ask = Ask(id="q2", why="approve", text="May pay(900) be done?", step="", call="pay(900)")
+    lines = shown(doubt(asks=[ask]))
+    assert "May this be done?   pay(900)" in lines
+    assert "yaoki answer ticket-17 q2 approve" in lines
+    assert "yaoki answer ticket-17 q2 refuse 'because …'  it is not done; the model is told, and why" in lines
+
+
+def test_a_question_with_a_default_says_what_stands_when_nobody_answers():
+    ask = Ask(id="q2", why="ask", text="Which?", step="", has_default=True, default="a", expires_at=at("03:14:08"))
+    assert 'Unanswered, "a" stands on 03:14.' in shown(doubt(asks=[ask]))
 
 
 def test_an_open_question_shows_the_shape_of_its_answer():

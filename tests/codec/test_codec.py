@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import math
 import os
 import subprocess
 import sys
@@ -394,3 +395,46 @@ def test_canonical_is_the_same_in_every_process() -> None:
 def test_canonical_tells_different_values_apart() -> None:
     values = [{1, 2}, {1, 3}, {"a": 1}, {"a": 2}, Line("a"), Line("b"), {1: "x"}, {2: "x"}, "1", 1, None, [None]]
     assert len({canonical(value) for value in values}) == len(values)
+
+
+def packs(value: object) -> list[object]:
+    """Return values of more than a page of JSON, with one somewhere in them."""
+    page = ["p" * 100] * 50
+    model = Reply(text="x", score=0.5)
+    beside: list[object] = [
+        0.5,
+        None,
+        2**80,
+        b"\xcb\x7f\xff",
+        "\u02ff\u02c0",
+        {"k": [1.5, -0.0]},
+        model,
+        datetime.now(UTC),
+    ]
+    return [[page, None, other, {"in": (value,)}] for other in beside]
+
+
+@pytest.mark.parametrize("wrong", [NAN, -NAN, INF, -INF, Number(NAN)], ids=repr)
+def test_a_number_that_is_none_is_found_in_a_large_value_too(wrong: object) -> None:
+    codec = codec_for(None)
+    for value in packs(wrong):
+        with pytest.raises(EncodingError, match=r"value\[3\]\['in'\]\[0\] is"):
+            codec_for(list[Any]).encode(value)
+        with pytest.raises(EncodingError, match="JSON has no such number"):
+            codec.refuse_non_finite(value)
+    with pytest.raises(EncodingError, match=r"\[2\]\.score is"):
+        codec_for(list[Any]).encode([["p" * 5_000], None, Reply(text="x", score=wrong)])
+    for value in packs(1.5):
+        assert codec_for(list[Any]).encode(value) == codec.encode_unchecked(value)
+        codec.refuse_non_finite(value)
+
+
+@given(st.lists(st.floats() | st.none() | st.binary(max_size=12) | st.text(max_size=8) | st.integers()))
+def test_a_large_value_is_refused_just_where_one_of_its_numbers_is_none(items: list[Any]) -> None:
+    finite = all(math.isfinite(item) for item in items if isinstance(item, float))
+    value = ["p" * 5_000, None, *items]
+    if finite:
+        codec_for(list[Any]).encode(value)
+    else:
+        with pytest.raises(EncodingError, match="JSON has no such number"):
+            codec_for(list[Any]).encode(value)

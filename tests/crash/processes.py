@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from tests.crash.matrix import RUN, Case, Ending, answer_truthfully, url_of
+from tests.crash.matrix import RUN, Case, Ending, answer_truthfully, keys_of, redrive, url_of
 from tests.crash.world import World
 from yaoki import Runner
 from yaoki.records import Begin
@@ -100,10 +100,11 @@ def _stop(zygote: subprocess.Popen[str]) -> None:
 def run_processes(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
     """As `run_to_its_end` of the simulated matrix, each life a process that dies by SIGKILL."""
     url, outside = url_of(directory / "s.db"), directory / "world.jsonl"
-    crashes = 0
+    crashes, redriven = 0, False
     for _ in range(LIVES_MOST):
+        again = "again" if redriven else "first"
         colour = "async" if case.is_async else "sync"
-        life = Life("tests.crash.program", url, str(outside), case.shape, colour, str(next(kills, 0)))
+        life = Life("tests.crash.program", url, str(outside), case.shape, colour, str(next(kills, 0)), again)
         if life.end() == -signal.SIGKILL:
             crashes += 1
             continue
@@ -112,11 +113,15 @@ def run_processes(case: Case, directory: Path, kills: Iterator[int]) -> Ending:
         world = World(outside)
         with Runner.verbs(url) as runner:
             receipt = runner.get(RUN)
-            begun = sum(1 for _, _, record in runner.journal(RUN) if isinstance(record, Begin))
+            begins = [record for _, _, record in runner.journal(RUN) if isinstance(record, Begin)]
         assert receipt.status.value == state
+        if case.redrive and not redriven and case.again(receipt):
+            redrive(url, case)
+            redriven = True
+            continue
         if receipt.status.final:
             receipt.budget = {"calls": 400, "retries": 300}  # a verb does not have the loop's
-            return Ending(receipt, world, begun, crashes, [], [])
+            return Ending(receipt, world, len(begins), crashes, [], [], keys_of(begins))
         assert waits_for == "person", (receipt.text, receipt.diff)
         answer_truthfully(url, RUN, receipt, world)
     raise AssertionError(f"{case}: not final after {LIVES_MOST} processes")

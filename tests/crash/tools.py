@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from tests.crash.world import STAGE
 from yaoki import INJECTED, Effect, Feedback, Happened, NotHappened, Retry, tool
+from yaoki.escalate import cached, compensate, degrade, fallback
 from yaoki.runtime import ForModel
 
 __all__ = ["ASYNC", "SYNC"]
@@ -58,11 +59,68 @@ def drafted(what: str, feedback: Feedback | None) -> str:
     return f"{what}: bad" if feedback is None else f"{what}: good"
 
 
+def asked_model(what: str, key: str) -> str:
+    value = STAGE.call("model", key, f"thought {what}", effect="dedup")
+    if what.startswith("shaky") and STAGE.nth("model", key) <= 1:
+        raise ConnectionResetError(104, "reset while it thought")
+    if what.startswith("busy") and STAGE.nth("model", key) <= 1:
+        raise ConnectionRefusedError(111, "refused")
+    return str(value)
+
+
+def used(answer: str) -> dict[str, float]:
+    return {"tokens": 10 + len(answer), "cost_usd": 0.001 * len(answer)}
+
+
+METERED = ForModel(reserve={"tokens": 100, "cost_usd": 0.3}, usage=used)
+
+
 def good(text: str) -> bool:
     return text.endswith("good")
 
 
-def _sync() -> SimpleNamespace:
+FEW = Retry(attempts_max=3, base_s=0.001, cap_s=0.002)
+
+
+def refused(tool_: str, what: str) -> str:
+    STAGE.call(tool_, what, "", effect="none")
+    raise ConnectionRefusedError(111, "connection refused")
+
+
+def cut(tool_: str, what: str) -> str:
+    STAGE.call(tool_, what, "", effect="none")
+    raise ConnectionResetError(104, "connection reset by peer")
+
+
+def bought(what: str, key: str) -> str:
+    return str(STAGE.call("shop_b", key, f"bought {what} at b", effect="dedup"))
+
+
+def remembered(what: str) -> str:
+    if what == "never seen":
+        raise LookupError(what)
+    return f"{what} as of yesterday"
+
+
+def booked(what: str, key: str) -> str:
+    return str(STAGE.call("book", key, f"booked {what}", effect="dedup"))
+
+
+def unbooked(result: str, what: str, key: str) -> None:
+    assert result == f"booked {what}"
+    STAGE.call("unbook", key, None, effect="dedup")
+
+
+def written(what: str, key: str) -> str:
+    return str(STAGE.call("write", key, f"wrote {what}", effect="each"))
+
+
+def erased(result: str, what: str, key: str) -> None:
+    assert result == f"wrote {what}"
+    STAGE.call("erase", key, None, effect="each")
+
+
+def _sync() -> SimpleNamespace:  # noqa: C901 - a list
     @tool(effect=Effect.READ_ONLY, retry=QUICK)
     def look(what: str) -> str:
         return looked(what)
@@ -91,14 +149,58 @@ def _sync() -> SimpleNamespace:
     def shaky_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
         return shaky_charged(what, idempotency_key)
 
+    @tool(effect=Effect.KEYED, retry=QUICK, approve=lambda what: what != "small")
+    def allowed_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return charged(what, idempotency_key)
+
+    @tool(retry=QUICK, approve=True)
+    def forbidden_note(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return noted(what, idempotency_key)
+
     @tool(effect=Effect.READ_ONLY, retry=QUICK, agent=ForModel(validate=good, repairs_max=2))
     def draft(what: str, *, feedback: Feedback | None = INJECTED) -> str:
         return drafted(what, feedback)
 
+    @tool(effect=Effect.KEYED, retry=FEW)
+    def shop_b(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return bought(what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=FEW, escalate=[fallback(shop_b)])
+    def shop_a(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return refused("shop_a", idempotency_key)
+
+    @tool(effect=Effect.READ_ONLY, retry=FEW)
+    def ask_b(what: str) -> str:
+        return cut("ask_b", what)
+
+    @tool(effect=Effect.READ_ONLY, retry=FEW, escalate=[fallback(ask_b), cached(remembered), degrade("nothing")])
+    def ask_a(what: str) -> str:
+        return cut("ask_a", what)
+
+    @tool(effect=Effect.KEYED, retry=QUICK)
+    def unbook(result: str, what: str, *, idempotency_key: str = INJECTED) -> None:
+        unbooked(result, what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=QUICK, undo=unbook)
+    def book(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return booked(what, idempotency_key)
+
+    @tool(retry=QUICK)
+    def erase(result: str, what: str, *, idempotency_key: str = INJECTED) -> None:
+        erased(result, what, idempotency_key)
+
+    @tool(retry=QUICK, undo=erase)
+    def write(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return written(what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=FEW, escalate=[compensate()])
+    def pay(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return refused("pay", idempotency_key)
+
     return SimpleNamespace(**locals())
 
 
-def _async() -> SimpleNamespace:
+def _async() -> SimpleNamespace:  # noqa: C901 - a list
     async def mail_was_found(what: str) -> Happened[str] | NotHappened:
         await asyncio.sleep(0)
         return mail_found(what)
@@ -140,12 +242,71 @@ def _async() -> SimpleNamespace:
     async def shaky_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
         return shaky_charged(what, idempotency_key)
 
+    @tool(effect=Effect.KEYED, retry=QUICK, approve=lambda what: what != "small")
+    async def allowed_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return charged(what, idempotency_key)
+
+    @tool(retry=QUICK, approve=True)
+    async def forbidden_note(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return noted(what, idempotency_key)
+
     @tool(effect=Effect.READ_ONLY, retry=QUICK, agent=ForModel(validate=good, repairs_max=2))
     async def draft(what: str, *, feedback: Feedback | None = INJECTED) -> str:
         return drafted(what, feedback)
 
+    @tool(effect=Effect.KEYED, retry=FEW)
+    async def shop_b(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return bought(what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=FEW, escalate=[fallback(shop_b)])
+    async def shop_a(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return refused("shop_a", idempotency_key)
+
+    @tool(effect=Effect.READ_ONLY, retry=FEW)
+    async def ask_b(what: str) -> str:
+        return cut("ask_b", what)
+
+    @tool(effect=Effect.READ_ONLY, retry=FEW, escalate=[fallback(ask_b), cached(remembered), degrade("nothing")])
+    async def ask_a(what: str) -> str:
+        return cut("ask_a", what)
+
+    @tool(effect=Effect.KEYED, retry=QUICK)
+    async def unbook(result: str, what: str, *, idempotency_key: str = INJECTED) -> None:
+        unbooked(result, what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=QUICK, undo=unbook)
+    async def book(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return booked(what, idempotency_key)
+
+    @tool(retry=QUICK)
+    async def erase(result: str, what: str, *, idempotency_key: str = INJECTED) -> None:
+        erased(result, what, idempotency_key)
+
+    @tool(retry=QUICK, undo=erase)
+    async def write(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return written(what, idempotency_key)
+
+    @tool(effect=Effect.KEYED, retry=FEW, escalate=[compensate()])
+    async def pay(what: str, *, idempotency_key: str = INJECTED) -> str:
+        return refused("pay", idempotency_key)
+
     return SimpleNamespace(**locals())
 
 
+@tool(effect=Effect.IDEMPOTENT, retry=QUICK, agent=METERED)
+def model(what: str, *, idempotency_key: str = INJECTED) -> str:
+    return asked_model(what, idempotency_key)
+
+
+@tool(effect=Effect.IDEMPOTENT, retry=QUICK, agent=METERED, name="model")
+async def model_async(what: str, *, idempotency_key: str = INJECTED) -> str:
+    await asyncio.sleep(0)
+    value = asked_model(what, idempotency_key)
+    await asyncio.sleep(0)
+    return value
+
+
 SYNC = _sync()
+SYNC.model = model
 ASYNC = _async()
+ASYNC.model = model_async

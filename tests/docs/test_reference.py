@@ -9,6 +9,8 @@ import pytest
 
 import yaoki
 import yaoki.escalate
+import yaoki.notify
+import yaoki.shell
 import yaoki.testing
 from yaoki import Budget, Effect, Failure, FailureKind, Receipt, Retry, Run, Runner, errors
 from yaoki.cli._app import _VERBS
@@ -32,6 +34,9 @@ def test_the_reference_has_every_field_and_method() -> None:
     fields += [name for kind in (Run, Runner) for name in dir(kind) if not name.startswith("_") and name != "store"]
     fields += [
         *yaoki.escalate.__all__,
+        *(name for name in yaoki.shell.__all__ if name.islower()),
+        *yaoki.shell.ShellResult.__struct_fields__,
+        *yaoki.notify.__all__,
         *(name for name in yaoki.testing.__all__ if name.islower()),
         *Effect.__members__,
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.guarantees.colours import Hand, begins, both, settles
 from tests.guarantees.lives import Lives
-from yaoki import AsyncRunner, Budget, Effect, Retry, Runner, loop, tool
+from yaoki import AsyncRunner, Budget, Effect, ForModel, Retry, Runner, loop, tool
 from yaoki.records import State
 from yaoki.testing import no_waits
 
@@ -68,6 +68,63 @@ def test_parallel_branches_do_not_overspend_calls(tmp_path, colour):
     receipt = colour.run(tmp_path / "s.db", bound)
     assert (receipt.status, receipt.stopped_by, receipt.spent.calls) == (State.CAPPED, "budget.calls", 4)
     assert len(asked) == len(begins(tmp_path / "s.db")) == 4
+
+
+@both
+@no_waits
+def test_fifty_parallel_steps_on_a_budget_of_ten_calls_make_ten(tmp_path, colour):
+    asked: list[str] = []
+
+    def look(name: str) -> None:
+        asked.append(name)
+
+    looking = colour.tool(look, effect=Effect.READ_ONLY)
+    body = fan(colour, looking, [str(n) for n in range(50)])
+    bound = colour.loop(body, name="body", budget=Budget(calls=10)).bind()
+    receipt = colour.run(tmp_path / "s.db", bound)
+    assert (receipt.status, receipt.waits_for, receipt.spent.calls) == (State.WAITING, "budget", 10)
+    assert len(asked) == 10
+
+
+@both
+@no_waits
+def test_parallel_calls_that_reserve_what_they_use_spend_no_token_more_than_there_are(tmp_path, colour):
+    asked: list[str] = []
+
+    def ask(name: str) -> int:
+        asked.append(name)
+        return 30
+
+    metered = ForModel(usage=lambda used: {"tokens": used}, reserve={"tokens": 30})
+    asking = colour.tool(ask, effect=Effect.READ_ONLY, agent=metered)
+    body = fan(colour, asking, [str(n) for n in range(20)])
+    receipt = colour.run(tmp_path / "s.db", colour.loop(body, name="body", budget=Budget(tokens=100)).bind())
+    assert (receipt.status, receipt.waits_for, receipt.spent.tokens) == (State.WAITING, "budget", 90)
+    assert len(asked) == 3
+
+
+@both
+@no_waits
+def test_parallel_calls_that_reserve_nothing_overspend_by_those_in_flight_alone(tmp_path, colour):
+    """Four at once, each 60 of 100: when the second settles, the budget is empty; those begun by then may end."""
+    asked: list[str] = []
+
+    def ask(name: str) -> int:
+        asked.append(name)
+        return 60
+
+    asking = colour.tool(ask, effect=Effect.READ_ONLY, agent=ForModel(usage=lambda used: {"tokens": used}))
+
+    def branch(name):
+        return (yield asking(name))
+
+    def body(run):
+        settled = yield run.map(colour.body(branch), [str(n) for n in range(20)], limit=4)
+        return len(settled)
+
+    receipt = colour.run(tmp_path / "s.db", colour.loop(body, name="body", budget=Budget(tokens=100)).bind())
+    assert (receipt.status, receipt.waits_for) == (State.WAITING, "budget")
+    assert receipt.spent.tokens == 60 * len(asked) <= 60 * (2 + 3)
 
 
 @both

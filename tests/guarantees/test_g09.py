@@ -8,7 +8,7 @@ import pytest
 
 from tests.guarantees.colours import Hand, both, records_of, settles
 from yaoki import AsyncRunner, Effect, Retry, RetryableError, Runner, loop, tool
-from yaoki.records import Begin, Parked, Question, State
+from yaoki.records import LADDER_MS, Begin, Parked, Question, State
 from yaoki.testing import no_waits
 
 
@@ -58,6 +58,27 @@ def test_no_wait_between_attempts_ends_past_the_deadline(tmp_path):
     assert all(begin.at < begin.deadline_at for begin in begun)
     assert len(begun) > 3
     assert sum(clock.slept_s) <= 120
+
+
+def test_a_begin_that_names_no_deadline_has_that_of_the_ladder_all_the_same(tmp_path):
+    clock, store = Hand(), tmp_path / "s.db"
+
+    @tool(effect=Effect.READ_ONLY, retry=Retry(attempts_max=1000, base_s=4, cap_s=60, same_error_limit=1000))
+    def fail() -> None:
+        clock.ms += 100
+        raise ConnectionResetError(104, "reset")
+
+    @loop
+    def body(run) -> None:
+        fail()
+
+    with Runner(f"sqlite:///{store}", clock=clock) as runner:
+        assert runner.run(body.bind(), run_id="run-1").status is State.DEAD
+    first, *later = records_of(store, Begin)
+    assert first.deadline_at == 0
+    assert len(later) > 3
+    assert {begin.deadline_at for begin in later} == {first.ends_at} == {first.at + LADDER_MS}
+    assert 600 < sum(clock.slept_s) <= 900
 
 
 @both

@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -23,6 +25,9 @@ def ways(path):
     return {
         "the same path": lambda: sqlite3.connect(path),
         "a URI": lambda: sqlite3.connect(f"file:{path}?mode=ro", uri=True),
+        "a URI with a host": lambda: sqlite3.connect(f"file://localhost{path}", uri=True),
+        "an escaped URI": lambda: sqlite3.connect(f"file://{str(path).replace('s.db', '%73.d%62')}#x", uri=True),
+        "a path as bytes": lambda: os.open(os.fsencode(path), os.O_RDWR),
         "a symbolic link": lambda: sqlite3.connect(path.with_name("soft.db")),
         "a hard link": lambda: sqlite3.connect(path.with_name("hard.db")),
         "a plain open": lambda: path.open("rb"),
@@ -73,3 +78,58 @@ def test_our_own_connections_and_backups_pass(held):
     other.backup(str(held.with_name("backup.db")))
     assert texts(other, run) == ["x"]
     other.close()
+
+
+def test_a_forked_child_may_open_it(held):
+    pid = os.fork()
+    if not pid:
+        try:
+            connection = sqlite3.connect(held)
+            os._exit(0 if connection.execute("select count(*) from run").fetchone() == (0,) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    with pytest.raises(StoreRefused):
+        sqlite3.connect(held)
+
+
+STEPS = """
+import sys
+from collections import Counter
+from yaoki import Effect, Runner, loop, tool
+
+seen = Counter()
+counting = []
+
+@tool(effect=Effect.READ_ONLY)
+def read(i: int) -> int:
+    return i
+
+@tool(effect=Effect.AT_MOST_ONCE)
+def act(i: int) -> int:
+    return i
+
+@loop
+def work(run) -> int:
+    read(0), act(0)
+    counting.append(True)
+    for i in range(50):
+        read(i), act(i)
+    counting.clear()
+    open(__file__).close()
+    return 1
+
+sys.addaudithook(lambda event, _: seen.update([event]) if counting else None)
+with Runner(f"sqlite:///{sys.argv[1]}") as runner:
+    assert runner.run(work.bind()).value == 1
+print(dict(seen))
+"""
+
+
+def test_a_step_raises_no_audit_event_so_the_guard_costs_it_nothing(tmp_path):
+    script = tmp_path / "steps.py"
+    script.write_text(STEPS)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "y.db")], capture_output=True, text=True, check=True, timeout=50
+    )
+    assert done.stdout == "{}\n"

@@ -15,8 +15,9 @@ from tests.journal.store import StillClock, begun, edit, kill, note, open_at, ph
 from yaoki.errors import JournalError, StoreCorrupt, StoreRefused
 from yaoki.journal import Journal, _connect, _place, _schema
 from yaoki.journal._place import default_fs_type, path_of
+from yaoki.journal._schema import VERSION
 
-NEWER = _schema.VERSION + 1
+NEWER = VERSION + 1
 
 
 def refused(directory: Path, url: str, error: type[JournalError], words: str, **options) -> None:
@@ -68,7 +69,7 @@ def test_a_new_store_is_readable_by_its_owner_alone_and_marked_as_ours(tmp_path)
     journal.close()
     header = (tmp_path / "s.db").read_bytes()[:100]
     assert header[68:72] == b"YAOK"
-    assert int.from_bytes(header[60:64], "big") == _schema.VERSION
+    assert int.from_bytes(header[60:64], "big") == VERSION
 
 
 def test_a_missing_store_is_not_created_for_who_only_looks(tmp_path):
@@ -168,7 +169,7 @@ def test_a_store_of_a_newer_schema_is_refused(tmp_path):
     path = tmp_path / "s.db"
     open_at(path).close()
     edit(path, f"pragma user_version = {NEWER}")
-    refused(tmp_path, url_of(path), StoreRefused, rf"newer yaoki \(schema {NEWER}, this one knows {_schema.VERSION}\)")
+    refused(tmp_path, url_of(path), StoreRefused, rf"newer yaoki \(schema {NEWER}, this one knows {VERSION}\)")
 
 
 def test_a_newer_schema_still_in_the_wal_of_a_living_process_is_refused(tmp_path):

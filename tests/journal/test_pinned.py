@@ -15,24 +15,27 @@ KINDS = {
         "Begin",
         (
             "at attempt rung slot key action args tool call call_id effect undeclared scope attempts_max "
-            "deadline_at base_ms cap_ms check_after_ms timeout_ms reserved pgid"
+            "deadline_at base_ms cap_ms check_after_ms timeout_ms reserved pgid given"
         ),
     ),
     3: (
         "Settle",
-        "at attempt rung outcome value value_lost executed failure decision output cause timeout used unavailable",
+        (
+            "at attempt rung outcome value value_lost executed failure decision output cause timeout used uncounted"
+            " unavailable"
+        ),
     ),
-    4: ("Hold", "at since until reason action args call deadline_at joins"),
-    5: ("Adopt", "at source value failure slot key action args call"),
-    6: ("Checkpoint", "at turn form state base prefix spent ledger orphans"),
+    4: ("Hold", "at since until reason action args call deadline_at joins schema rung"),
+    5: ("Adopt", "at source value failure slot key action args call gap"),
+    6: ("Checkpoint", "at turn form state prefix"),
     7: (
         "Question",
-        "at id why text call args executed attempt attempts_max type schema options expires_at default note",
+        "at id why text call args executed attempt attempts_max type schema options expires_at default note retries",
     ),
     8: ("Answer", "at question verdict value by"),
     9: ("TopUp", "at add by"),
     10: ("Signal", "at name value by"),
-    11: ("Undo", "at outcome slot action failure"),
+    11: ("Undo", "at outcome slot action call cause failure"),
     12: ("Value", "at value"),
     13: ("Gap", "at text"),
     14: ("Fired", "at"),
@@ -70,7 +73,7 @@ def test_what_records_contain_is_written_with_these_field_names():
     written = {cls.__name__: " ".join(field.encode_name for field in msgspec.structs.fields(cls)) for cls in parts}
     assert written == {
         "Failure": "kind reason message executed scope retry_after_s evidence fingerprint hint",
-        "Decision": "do why next_at wait_ms",
+        "Decision": "do why next_at wait_ms rung",
         "Spent": "turns retries retry_wait_s calls tokens cost_usd wall_s",
     }
 
@@ -87,4 +90,4 @@ def test_every_kind_of_record_has_a_number():
 
 
 def test_the_store_marks_its_file_with_this_number_and_schema():
-    assert (_schema.APPLICATION_ID, _schema.VERSION) == (1497452363, 3)
+    assert (_schema.APPLICATION_ID, _schema.VERSION) == (1497452363, 4)

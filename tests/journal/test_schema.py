@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from tests.journal.store import begun, edit, open_at
-from yaoki.journal import _discarding, _fleet, _journal, _outside, _owning, _reading, _schema, _surveying
+from yaoki.journal import _discarding, _fleet, _groups, _journal, _outside, _owning, _reading, _schema, _surveying
 
 
 def shape(connection: apsw.Connection) -> list[tuple[str, str]]:
@@ -86,6 +86,13 @@ PLANS = {
     ),
     "what a worker left": (_fleet.LEFT_BY, (1, 10), ["SEARCH run USING INDEX run_owner (owner=?)"]),
     "counts, from the index alone": (_reading.COUNTS, (), ["SCAN run USING COVERING INDEX run_state"]),
+    "how many runs a group has": (_groups.RUNS, ("night",), ["SEARCH run USING COVERING INDEX run_grp (grp=?)"]),
+    "runs that wait for their group's budget": (_groups.WAKE, ("night", 1), ["SEARCH run USING INDEX run_grp (grp=?)"]),
+    "what runs have cost, from the index alone": (
+        _groups.SPENT_BY_STATE,
+        ("",),
+        ["SCAN run USING COVERING INDEX run_cost"],
+    ),
     "old final runs": (
         _discarding.OLD,
         ("dead", 1, 10),

@@ -74,7 +74,7 @@ def test_a_first_attempt_needs_no_retry():
     [
         ("calls", 3, 2, "calls: 3 of 3"),
         ("tokens", 1000, 999, "tokens: 1000 of 1000"),
-        ("cost_usd", 2.0, 1.99, "cost: $2.00 of $2.00"),
+        ("cost_usd", 2.0, 1.99, "budget: $2.00 of $2.00"),
     ],
 )
 @pytest.mark.parametrize("first", [True, False])

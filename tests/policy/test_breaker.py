@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yaoki.errors import DeclarationError
-from yaoki.policy import Breaker, Probe, after_attempt, bar_of, come_back_ms, places_taken, unavailable
+from yaoki.policy import Breaker, Probe, after_attempt, bar_of, come_back_ms, places_taken
 from yaoki.policy._breaker import spread_ms
 from yaoki.records import Circuit, Executed, Failure, FailureKind, Scope
 
@@ -297,7 +297,7 @@ def test_a_scope_is_always_available_again_in_the_end(hows):
             world.take()
         world.end(how, NOW + n)
     at = NOW + 10 * 86_400_000
-    assert unavailable(world.circuits, world.scope, now_ms=at, alive=EVERYBODY) is None
+    assert bar_of(world.circuits, world.scope, now_ms=at, alive=EVERYBODY) is None
     world.take()
     world.end(None, at)
     assert all(one.well for one in world.circuits.values())

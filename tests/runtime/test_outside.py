@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,8 +12,11 @@ import pytest
 from tests.runtime.errors import refused
 from tests.runtime.house import House, got
 from yaoki import (
+    INJECTED,
     DeclarationError,
     Effect,
+    Happened,
+    NotHappened,
     OutsideBranch,
     OutsideRun,
     Runner,
@@ -110,6 +115,117 @@ def test_an_effect_function_decides_whether_a_call_may_be_made_outside(house):
 
     assert house.run(work.bind()).unwrap() == ["ls", "refused"]
     assert house.done == ["ls"]
+
+
+@pytest.mark.parametrize("kind", [Effect.IDEMPOTENT, Effect.KEYED, Effect.AT_MOST_ONCE, "checked"])
+def test_every_kind_but_read_only_is_refused(house, kind):
+    def sent(n: int) -> Happened[int] | NotHappened:
+        return NotHappened()
+
+    policy = {"check": sent} if kind == "checked" else {"effect": kind}
+
+    @tool(**policy)
+    def send(n: int, *, idempotency_key: str = INJECTED) -> int:
+        house.note("sent")
+        return n
+
+    @house.loop
+    async def work(run) -> str:
+        try:
+            in_pool(send, 1)
+        except OutsideRun as error:
+            return error.code
+        return "accepted"
+
+    assert house.run(work.bind()).unwrap() == "outside.run"
+    assert house.done == []
+
+
+def test_a_method_is_refused_too_and_has_its_own_outside(house):
+    class Desk:
+        @tool(key="n")
+        def send(self, n: int) -> int:
+            return house.note(f"send {n}")
+
+    desk = Desk()
+
+    @house.loop
+    async def work(run) -> list[object]:
+        try:
+            in_pool(desk.send, 1)
+        except OutsideRun as error:
+            return [error.code, in_pool(desk.send.outside, 2)]
+        return []
+
+    assert house.run(work.bind()).unwrap() == ["outside.run", 1]
+    assert house.done == ["send 2"]
+
+
+def test_an_async_effect_in_another_event_loop_is_refused(async_house):
+    house = async_house
+
+    @tool
+    async def send(n: int) -> int:
+        return house.note(f"send {n}")
+
+    @house.loop
+    async def work(run) -> list[object]:
+        try:
+            in_pool(lambda: asyncio.run(send(1)))
+        except OutsideRun as error:
+            return [error.code, in_pool(lambda: asyncio.run(send.outside(2)))]
+        return []
+
+    assert house.run(work.bind()).unwrap() == ["outside.run", 1]
+    assert house.done == ["send 2"]
+
+
+def driven_together(house: House, body) -> None:
+    """Drive two runs at once: of a worker with two slots."""
+
+    @house.loop(name="together")
+    async def together(run, n: int) -> None:
+        await body(n)
+
+    for n in range(2):
+        with Runner(house.url, submits_only=True) as runner:
+            runner.store.create(f"r{n}", loop="together", input=together.bind(n).data)
+    if house.is_async:
+        house.drive(lambda runner: runner.work(together, until="idle", concurrency=2))
+    else:
+        with Runner(house.url) as runner:
+            runner.work(together, until="idle", concurrency=2)
+    assert [house.get(f"r{n}").status.value for n in range(2)] == ["completed"] * 2
+
+
+def test_of_several_runs_at_once_the_last_one_lifts_it(real_house):
+    house = real_house
+    send, _ = plain_tools(house)
+    both, first_ended = threading.Barrier(2), threading.Event()
+    refusals = []
+
+    async def body(n: int) -> None:
+        if house.is_async:
+            await asyncio.to_thread(both.wait, 30)
+        else:
+            both.wait(30)
+        if n == 0:
+            return
+        # The first one has ended once its row says so; this one is still driven.
+        until_s = time.monotonic() + 30
+        while house.get("r0").status.value != "completed" and time.monotonic() < until_s:
+            await asyncio.sleep(0.01) if house.is_async else house.clock.sleep(0.01)
+        first_ended.set()
+        try:
+            in_pool(send, 1)
+        except OutsideRun:
+            refusals.append(n)
+
+    driven_together(house, body)
+    assert first_ended.is_set()
+    assert refusals == [1]
+    assert send(2) == 2
+    assert house.done == ["send 2"]
 
 
 def test_to_thread_takes_the_context_along_and_is_refused_as_another_branch(async_house):

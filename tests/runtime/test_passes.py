@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.runtime.errors import refused, reset
 from tests.runtime.house import House, got
 from yaoki import INJECTED, Effect, Retry
 from yaoki.errors import AnswerRefused
@@ -346,3 +347,72 @@ def test_spent_stays_spent(shop):
     first = shop.run(("once", "b"), ("fail", "x")).spent.calls
     shop.redrive("start")
     assert shop.run(("once", "b")).spent.calls == first
+
+
+def test_an_effect_that_a_saved_turn_has_shared_is_no_orphan_when_a_later_turn_that_shared_it_too_is_abandoned(house):
+    ends = ["bug"]
+
+    @house.tool
+    def once() -> str:
+        house.note("once")
+        raise TimeoutError
+
+    fail = house.tool(lambda: 1 / 0, effect=Effect.READ_ONLY, name="fail", retry=ONCE)
+
+    @house.loop(name="turning")
+    async def turning(run) -> int:
+        async for state in house.turns(run, [0]):
+            if ends == ["fine"]:
+                break
+            await got(once())
+            if state[0]:
+                await got(fail())
+            state[0] += 1
+        return 1
+
+    def redriven(source: str):
+        house.outside(lambda verbs: verbs.redrive("r", source))
+        return house.run(turning.bind())
+
+    assert house.run(turning.bind()).waits_for == "person"
+    assert redriven("checkpoint").waits_for == "person"
+    house.answer("skip")
+    assert house.run(turning.bind()).status is State.DEAD
+    assert house.done == ["once"]
+    ends[0] = "fine"
+    receipt = redriven("checkpoint")
+    assert (receipt.status, receipt.orphans) == (State.COMPLETED, [])
+
+
+def test_a_call_that_takes_a_free_slot_is_held_against_the_orphans_it_differs_from(house):
+    """Of two calls for the same, side by side, one has not happened: its slot is free, that of the other an orphan."""
+    plan = ["a", "a"]
+
+    @house.tool(retry=ONCE)
+    def once(what: str) -> str:
+        nth = house.note(what)
+        if what == "a" and nth == 1:
+            raise reset()
+        if what == "a" and nth == 3:
+            raise refused()
+        return what
+
+    @house.loop(name="fans")
+    async def fans(run) -> list[object]:
+        async def one(what: str) -> str:
+            return await got(once(what))
+
+        said = [settled.value for settled in await got(run.map(house.fn(one), plan, limit=1))]
+        if len(plan) == 2:
+            await got(once("b"))
+            raise ValueError("a bug")
+        return said
+
+    assert house.run(fans.bind()).waits_for == "person"
+    house.answer("not-happened")
+    assert house.run(fans.bind()).status is State.DEAD
+    assert house.done == ["a", "a", "a", "b"]
+    plan.pop()
+    house.outside(lambda verbs: verbs.redrive("r", "start"))
+    receipt = house.run(fans.bind())
+    assert 'an earlier pass did once(what="b"); this one asks for once(what="a") instead.' in receipt.asks[-1].text

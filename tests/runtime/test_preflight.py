@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 
 import httpx
 import pytest
@@ -333,3 +334,48 @@ def test_lines_that_say_the_same_of_several_tools_are_one():
 
     (line,) = work.preflight()
     assert line.startswith("a, b: undeclared, so AT_MOST_ONCE")
+
+
+def spending(fn, budget, **agent):
+    @loop(budget=budget)
+    def work(run) -> int:
+        made(1)
+        return 1
+
+    made = tool(effect=READ, agent=ForModel(**agent))(fn)
+    return work
+
+
+def priced(n: int) -> dict:
+    return {}
+
+
+def texting(n: int) -> str:
+    return ""
+
+
+def test_a_tool_that_says_what_it_used_reports_a_budget():
+    assert "budget.unreported" in codes(spending(texting, Budget(cost_usd=1)))
+    assert "budget.unreported" not in codes(spending(texting, Budget(cost_usd=1), usage=len))
+    assert "budget.unreported" not in codes(spending(texting, Budget(cost_usd=1), reserve={"cost_usd": 0.01}))
+    assert "budget.unreported" not in codes(spending(priced, Budget(cost_usd=1)))
+
+
+def test_tokens_that_nothing_here_can_price_are_named_before_a_budget_of_dollars(monkeypatch):
+    work = spending(priced, Budget(cost_usd=1))
+    assert "budget.unpriced" not in codes(work)
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    (finding,) = found(work)
+    assert (finding.code, finding.level) == ("budget.unpriced", "warn")
+    assert "pip install yaoki[prices]" in finding.text
+    assert codes(spending(priced, Budget(tokens=1))) == []
+    assert codes(spending(texting, Budget(cost_usd=1), usage=len)) == []
+
+
+@pytest.mark.parametrize("field", ["tokens", "cost_usd"])
+def test_a_step_that_can_reserve_more_than_the_whole_run_may_use_is_named(field):
+    """Eight attempts of 2 are 16."""
+    budgets = Budget(**{field: 16}), Budget(**{field: 15})
+    fits, wants = (codes(spending(priced, budget, reserve={field: 2})) for budget in budgets)
+    assert fits == []
+    assert wants == [f"budget.{field}"]

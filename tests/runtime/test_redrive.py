@@ -12,6 +12,7 @@ from yaoki import (
     Effect,
     Retry,
 )
+from yaoki.errors import AnswerRefused, RunBusy
 from yaoki.records import Begin, Ended, State
 
 READ = Effect.READ_ONLY
@@ -282,3 +283,48 @@ def test_what_is_journaled_of_an_earlier_end_stays(house):
     assert [m.healed for m in receipt.failures] == [True]
     assert receipt.failure is None
     assert receipt.step == ""
+
+
+def test_a_run_that_is_driven_is_not_redriven_and_one_left_by_a_death_not_yet(house):
+    deadly = [False]
+
+    @house.tool(effect=READ)
+    def look() -> str:
+        if deadly[0]:
+            house.kill()
+        with pytest.raises(RunBusy, match=r"run r is running, in pid \d+. First: yaoki cancel r"):
+            house.redrive()
+        return "looked"
+
+    @house.loop
+    async def work(run) -> str:
+        return await got(look())
+
+    assert house.run(work.bind()).unwrap() == "looked"
+    deadly[0] = True
+    assert house.die(work.bind(), "left") == -9
+    with pytest.raises(AnswerRefused, match=r"run left: its process died; what it had begun is to be decided"):
+        house.redrive("left")
+
+
+def test_an_answer_to_a_question_that_was_asked_anew_is_refused_and_changes_nothing(house):
+    @house.tool
+    def send() -> str:
+        if house.note("send") == 1:
+            raise reset()
+        return "sent"
+
+    @house.loop
+    async def work(run) -> list[object]:
+        return [await got(send()), await got(run.wait_signal("go"))]
+
+    assert house.run(work.bind()).status is State.WAITING
+    house.redrive()
+    assert [ask.id for ask in house.run(work.bind()).asks] == ["q2"]
+    house.answer("not-happened", ask="q2")
+    assert house.run(work.bind()).waits_for == "signal"
+    with pytest.raises(AnswerRefused, match="q1 is moot: it was asked anew, or the call was made"):
+        house.answer("happened", "something else", ask="q1")
+    house.outside(lambda verbs: verbs.signal("r", "go", 7))
+    assert house.run(work.bind()).value == ["sent", 7]
+    assert house.done == ["send", "send"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.runtime.house import House, got
 from yaoki import Effect, Retry, Runner
-from yaoki.errors import AnswerRefused, DeclarationError, RunNotFound
+from yaoki.errors import AnswerRefused, DeclarationError, EncodingError, RunNotFound
 from yaoki.records import State
 
 
@@ -61,12 +61,7 @@ def test_a_signal_may_come_before_its_wait(house):
         await got(run.sleep(3600))
         return await got(run.wait_signal("go", int))
 
-    with Runner(house.url, clock=house.clock, submits_only=True) as runner:
-        if not house.is_async:
-            runner.submit(later.bind(), run_id="r")
-    if house.is_async:
-        house.drive(lambda runner: runner.submit(later.bind(), run_id="r"))
-    send(house, "go", 7)
+    send_asleep(house, later, ("go", 7))
     assert house.run(later.bind()).value == 7
 
 
@@ -120,17 +115,79 @@ class Verdict:
     ok: bool
 
 
-def test_a_signal_is_typed_and_one_of_another_type_is_not_taken(house):
+def test_one_of_another_type_than_the_run_waits_for_is_refused_to_its_sender(house):
     loop = waiting_for(house, "a", into=Verdict)
     house.run(loop.bind())
-    send(house, "a", "yes")
+    with pytest.raises(AnswerRefused, match="run r waits for another a: "):
+        send(house, "a", "yes")
+    assert house.get().status is State.WAITING
+    send(house, "a", {"ok": True})
+    assert house.run(loop.bind()).value == [{"ok": True}]
+
+
+def asleep_then(house: House, body):
+    """Make a loop that sleeps an hour first, and leave it asleep: what is sent now comes before its wait."""
+
+    @house.loop(name="later")
+    async def later(run) -> object:
+        await got(run.sleep(3600))
+        return await body(run)
+
+    return later
+
+
+def send_asleep(house: House, loop, *signals: tuple[str, object]) -> None:
+    with Runner(house.url, clock=house.clock, submits_only=True) as runner:
+        runner.store.create("r", loop=loop.name, input=loop.bind().data)
+    for name, value in signals:
+        send(house, name, value)
+
+
+def test_one_of_another_type_that_came_before_is_left_and_a_replay_sees_the_same(house):
+    seen = []
+
+    async def body(run) -> object:
+        try:
+            await got(run.wait_signal("a", Verdict))
+        except EncodingError as error:
+            seen.append(str(error))
+        value = await got(run.wait_signal("a"))
+        seen.append(value)
+        await got(run.wait_signal("more"))
+        return value
+
+    loop = asleep_then(house, body)
+    send_asleep(house, loop, ("a", "yes"))
+    assert house.run(loop.bind()).waits_for == "signal"
+    send(house, "more")
+    assert house.run(loop.bind()).value == "yes"
+    assert seen[:2] == seen[2:]
+    assert seen[0].startswith("run r: signal 'a' is not what run.wait_signal(into=…) takes: ")
+
+
+def test_code_that_takes_it_goes_on_with_it(house):
+    into: list[type] = [Verdict]
+
+    async def body(run) -> object:
+        return await got(run.wait_signal("a", into[0]))
+
+    loop = asleep_then(house, body)
+    send_asleep(house, loop, ("a", "yes"))
     receipt = house.run(loop.bind())
     assert (receipt.status, receipt.failure.reason) == (State.DEAD, "encoding")
-    assert "signal 'a' is not what run.wait_signal(into=…) takes" in receipt.failure.message
+    house.redrive()
+    assert house.run(loop.bind()).status is State.DEAD, "it is still there, and still of another type"
+    into[0] = str
+    house.redrive()
+    assert house.run(loop.bind()).value == "yes"
 
-    good = waiting_for(house, "a", into=Verdict)
-    house.outside(lambda verbs: verbs.redrive("r"))
-    assert house.run(good.bind()).status is State.DEAD, "it is still there"
+
+def test_one_sent_after_the_waits_end_came_too_late_whenever_the_run_looks(house):
+    loop = waiting_for(house, "a", "a", timeout_s=600)
+    assert house.run(loop.bind()).status is State.WAITING
+    house.later(700)
+    send(house, "a", "sent")
+    assert house.run(loop.bind()).value == ["late", "sent"], "the second wait takes it"
 
 
 def test_a_step_beside_the_wait_goes_on(tmp_path):
@@ -153,18 +210,25 @@ def test_a_step_beside_the_wait_goes_on(tmp_path):
 def test_a_live_driver_takes_a_signal_up_at_once(tmp_path):
     house = House("async", tmp_path, real_time=True)
 
+    taken = threading.Event()
+
     @house.loop(name="live")
     async def live(run) -> object:
         async def one(kind: str) -> object:
             if kind == "signal":
-                return await run.wait_signal("go")
+                value = await run.wait_signal("go")
+                taken.set()
+                return value
             threading.Timer(0.01, lambda: send(house, "go", "went")).start()
-            await run.sleep(2)
-            return None
+            for _ in range(1000):
+                if taken.is_set():
+                    return "beside it"
+                await run.sleep(0.02)
+            return "nobody took it"
 
         return [settled.value for settled in await run.map(one, ["signal", "sleep"])]
 
-    assert house.run(live.bind()).value == ["went", None]
+    assert house.run(live.bind()).value == ["went", "beside it"]
 
 
 def test_what_is_no_signal_is_refused_and_changes_nothing(house):
@@ -180,6 +244,19 @@ def test_what_is_no_signal_is_refused_and_changes_nothing(house):
     house.run(loop.bind())
     with pytest.raises(AnswerRefused, match="completed: it takes no signal"):
         send(house, "a", 1)
+
+
+def test_signals_are_bounded_in_size_and_number(house, monkeypatch):
+    loop = waiting_for(house, "a")
+    house.run(loop.bind())
+    with pytest.raises(EncodingError, match=r"signal b has 16,777,217 bytes; 16,777,216 is the most"):
+        send(house, "b", "x" * (16 * 1024 * 1024 - 1))
+    monkeypatch.setattr("yaoki.runtime._verbs._UNTAKEN_MAX", 3)
+    for n in range(3):
+        send(house, "b", n)
+    with pytest.raises(AnswerRefused, match="has 3 signals that nobody took"):
+        send(house, "a", 1)
+    assert house.get().status is State.PENDING
 
 
 def test_a_new_pass_takes_the_signals_of_the_abandoned_one_again(house):
@@ -202,26 +279,3 @@ def test_a_new_pass_takes_the_signals_of_the_abandoned_one_again(house):
     broken[0] = False
     house.outside(lambda verbs: verbs.redrive("r", "checkpoint"))
     assert house.run(passes.bind()).value == 4
-
-
-def test_try_call_gives_the_value_or_the_failure(house):
-    def fail(why: str) -> str:
-        raise ValueError(why)
-
-    good = house.tool(lambda what: what, effect=Effect.READ_ONLY, name="good")
-    bad = house.tool(fail, effect=Effect.READ_ONLY, retry=Retry.never, name="bad")
-
-    @house.loop(name="tries")
-    async def tries(run) -> list[object]:
-        one, two = await got(run.try_call(good, "x")), await got(run.try_call(bad, why="y"))
-        assert two.failure is not None
-        return [one.value, one.ok, two.ok, two.failure.reason.split(".")[0]]
-
-    receipt = house.run(tries.bind())
-    assert receipt.value[:3] == ["x", True, False]
-
-    @house.loop(name="wrong")
-    async def wrong(run) -> None:
-        await got(run.try_call(print, "x"))
-
-    assert "run.try_call takes a tool" in house.run(wrong.bind(), "w").failure.message

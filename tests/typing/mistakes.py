@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from yaoki import INJECTED, AsyncRun, AsyncRunner, Effect, Happened, NotHappened, Run, Runner, loop, retry, tool
+from yaoki.shell import shell
 
 
 @dataclass
@@ -124,6 +125,33 @@ def plain_state_mistakes(run: Run) -> int:
     for chat in run.turns(Chat()):
         chat.n += "one"  # mistake
     return 1
+
+
+@loop
+def call_mistakes(run: Run) -> int:
+    run.try_call(look)  # mistake
+    text: str = run.try_call(look, "A").value  # mistake
+    number: int = run.wait_signal("go", str)  # mistake
+    shell(3)  # mistake
+    shell("ls", folder="x")  # mistake
+    print(text)
+    return number
+
+
+# --- people
+
+
+@loop
+def asking_mistakes(run: Run) -> int:
+    text: str = run.ask("How many?", int)  # mistake
+    print(text)
+    run.ask(3)  # mistake
+    return 1
+
+
+@tool(approve="always")  # mistake
+def allowed_by_text(n: int) -> int:
+    return n
 
 
 # --- policy

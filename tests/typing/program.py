@@ -33,6 +33,7 @@ from yaoki import (
     tool,
 )
 from yaoki.classify import Evidence, Rule, register
+from yaoki.shell import ShellResult, ashell, shell
 
 
 @dataclass
@@ -86,6 +87,11 @@ class Chat:
 async def refund_agent(run: AsyncRun, ticket: str) -> str:
     async for chat in run.turns(Chat([user(ticket)])):
         assert_type(chat, Chat)
+        tried = await run.try_call(refund, "A-1009", 4200)
+        assert_type(tried, Settled[str])
+        assert_type(await run.try_call(bash, "ls"), Settled[str])
+        assert_type(await run.wait_signal("go", int), int)
+        assert_type(await run.wait_signal("go", timeout_s=5), Any)
         reply = await ask_model(chat.messages)
         assert_type(reply, Reply)
         if not reply.calls:
@@ -127,11 +133,11 @@ def kind(command: str) -> Effect:
     return Effect.READ_ONLY if command == "ls" else Effect.AT_MOST_ONCE
 
 
-def shell(command: str) -> str:
+def vendor(command: str) -> str:
     return f"shell/{command}"
 
 
-@tool(effect=kind, scope=shell)
+@tool(effect=kind, scope=vendor)
 def bash(command: str) -> str:
     return command
 
@@ -158,6 +164,7 @@ class Desk:
 async def methods(desk: Desk) -> None:
     assert_type(desk.find("A"), int)
     assert_type(await desk.send("A", loud=True), bool)
+    assert_type(await ashell("ls"), ShellResult)
     Toolbox(desk.find, desk.send, look)
 
 
@@ -171,7 +178,15 @@ def tidy(run: Run, folder: str, depth: int = 1) -> int:
         assert_type(send_note(folder), int)
         assert_type(look(Client(), folder), list[int])
         found = run.map(len, [folder])
-        assert_type(found, list[Settled])
+        assert_type(found, list[Settled[Any]])
+        assert_type(run.try_call(bash, "ls"), Settled[str])
+        assert_type(run.try_call(Desk().find, "A-1009").value, int)
+        assert_type(run.wait_signal("go", Chat), Chat)
+        assert_type(shell("ls", cwd="/"), ShellResult)
+        assert_type(run.try_call(shell, ["ls"]), Settled[ShellResult])
+        assert_type(run.ask("Which?"), str)
+        assert_type(run.ask("How many?", int, default=3), int)
+        assert_type(run.ask("Which?", options=["a", "b"], expires_s=60), str)
         with run.timeout(5), run.scope("side"):
             run.sleep(1)
         total += depth

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
+from msgspec import structs
+
 from yaoki.classify._body import NOTHING, Body, read
 from yaoki.classify._later import phrase_s
 from yaoki.classify._received import received
@@ -58,7 +60,12 @@ class Evidence:
 
     def get(self, name: str, default: object = None) -> object:
         """Return an attribute, or the default if it is missing or reading it raises."""
-        return _get(self.subject, name, default)
+        try:
+            return getattr(self.subject, name, default)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException:  # noqa: BLE001 - a property of a stranger may raise anything
+            return default
 
     def call(self, name: str) -> object:
         """Return what a method without arguments answers; `None` if there is none, or it raises."""
@@ -136,6 +143,15 @@ class Evidence:
     def headers(self) -> dict[str, str]:
         """Response headers, names in lower case; of repeated ones the last."""
         found = self.get("headers") or _get(self.response, "headers")
+        if not found:
+            return {}
+        try:
+            if hasattr(found, "items"):
+                plain = cast("Mapping[str, str]", found).items()
+                if len(plain) <= _HEADERS_MAX:
+                    return {key.lower(): value[:1000] + "" for key, value in plain}
+        except Exception:  # noqa: BLE001, S110 - names or values that are no text, or no mapping at all: read one by one
+            pass
         try:
             pairs: Iterable[tuple[object, object]] = (
                 cast("Mapping[object, object]", found).items()
@@ -177,8 +193,7 @@ class Evidence:
         if payload is None and not words:
             return NOTHING
         body = read(_text(payload) if isinstance(payload, bytes) else payload)
-        body.codes.extend(words)
-        return body
+        return structs.replace(body, codes=[*body.codes, *words]) if words else body
 
     @_lazy
     def prose(self) -> str:
@@ -312,7 +327,7 @@ def _body_of(holder: object) -> str | bytes | dict[str, object] | list[object] |
         found = _get(holder, kept, holder)
         if found is not holder:
             return found if isinstance(found, (str, bytes)) else None
-    for name in ("body", "text", "content", "details"):
+    for name in ("body", "text", "content", "details", "http_body"):
         found = _get(holder, name)
         if found and isinstance(found, (str, bytes, dict, list)):
             return cast("str | bytes | dict[str, object] | list[object]", found)

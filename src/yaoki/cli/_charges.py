@@ -20,14 +20,15 @@ __all__ = ["ManyRuns", "OneRun"]
 class OneRun:
     """The run of `yaoki run`: until it is final or waits for somebody."""
 
-    def __init__(self, job: Job, here: Session) -> None:
+    def __init__(self, job: Job, here: Session, *, again: bool = False) -> None:
         self._job = job
+        self._again = again
         self._reader = Reader(job.run_id, here)
         self._reader.look(tell=False)
 
     def start(self, *, first: bool) -> Child:
         """Start a worker; the first one says what should be known."""
-        job = msgspec.structs.replace(self._job, notes=first)
+        job = msgspec.structs.replace(self._job, notes=first and not self._again)
         return Child("yaoki.cli._worker", [job.target, "--run-id", job.run_id], msgspec.json.encode(job))
 
     def look(self, child: Child) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "InputOption",
     "JsonOption",
     "LoopOption",
+    "NotifyOption",
     "OlderThanOption",
     "ReasonOption",
     "RunArgument",
@@ -27,6 +28,7 @@ __all__ = [
     "StoreOption",
     "TargetArgument",
     "YesOption",
+    "addresses",
     "session",
 ]
 
@@ -58,6 +60,14 @@ TargetArgument: TypeAlias = Annotated[
 InputOption: TypeAlias = Annotated[
     str | None, typer.Option("--input", metavar="JSON|@FILE", help="Arguments by name, or the only one's value.")
 ]
+NotifyOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--notify",
+        metavar="URL",
+        help="Who is told of runs that need somebody: apprise's addresses, https://…, cmd:PROGRAM. [env: YAOKI_NOTIFY]",
+    ),
+]
 YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 RunArgument: TypeAlias = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)]
 
@@ -86,3 +96,19 @@ def session(store: str | None, *, as_json: bool) -> Session:
         commands=Commands(store=given, cwd=os.path.realpath(".")),
         clock=SystemClock(),
     )
+
+
+def addresses(given: list[str] | None) -> list[str]:
+    """
+    Return who is to be told: `--notify`, else the words of `$YAOKI_NOTIFY`; looked at before anything runs.
+
+    Raises:
+        DeclarationError: An address that cannot work.
+    """
+    found = given or os.environ.get("YAOKI_NOTIFY", "").split()
+    if found:
+        from yaoki.notify import sink_of
+
+        for one in found:
+            sink_of(one)
+    return found

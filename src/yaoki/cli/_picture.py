@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from yaoki.records import State
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from yaoki.cli._views_text import Now
-    from yaoki.journal import Brake
+    from yaoki.journal import Brake, Target
+    from yaoki.records import Group as Budgeted
     from yaoki.runtime._receipt import Receipt
 
 __all__ = ["GROUPS", "Group", "Picture", "group_of", "status_names"]
@@ -60,6 +63,12 @@ class Picture:
     """The open question of each run whose row names none."""
     pending_since: int = 0
     """Since when the oldest pending run is; 0: none is."""
+    targets: list[Target] = field(default_factory=list["Target"])
+    """Who is told of runs that need somebody."""
+    shared: Sequence[Budgeted] = ()
+    """The groups of runs with a budget of their own, and what they have spent."""
+    cost_usd: float = 0.0
+    """What the runs that are done have cost."""
     first_asleep: Receipt[Any] | None = None
     """The sleeping run that wakes next."""
 

@@ -29,6 +29,10 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the run's id is among that: it was made up, or somebody watches."""
     debug: bool = False
     hung_after_s: float = HUNG_AFTER_S
+    notify: list[str] = []
+    """Who is told of a run that needs somebody."""
+    interactive: bool = False
+    """Whether a person watches, and is asked in place of each longer wait."""
 
 
 class Service(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,6 +48,7 @@ class Service(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether each run that ends or waits gets a line."""
     debug: bool = False
     hung_after_s: float = HUNG_AFTER_S
+    notify: list[str] = []
 
 
 class Beat(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="beat"):

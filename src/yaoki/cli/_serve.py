@@ -104,7 +104,7 @@ class _Crew:
 
     def __init__(self, service: Service, pulse: Pulse) -> None:
         observers = [pulse, *([_Teller()] if service.tell else [])]
-        options: dict[str, Any] = {"drain_s": service.drain_s, "observers": observers}
+        options: dict[str, Any] = {"drain_s": service.drain_s, "observers": observers, "notify": service.notify}
         self._work: dict[str, Any] = {"until": service.until, "concurrency": service.concurrency}
         self._sync = Runner(service.store, **options)
         self._async = AsyncRunner(service.store, **options)

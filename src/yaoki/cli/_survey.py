@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._picture import GROUPS, Group, Picture, group_of
 from yaoki.cli._store import living
-from yaoki.cli._views_ask import open_asks
 from yaoki.policy import Ask
 from yaoki.records import State
+from yaoki.runtime._moves import open_asks
 from yaoki.runtime._report import light_receipt
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = ["survey"]
 _READ_MAX = 100
 """Journals read for a question that no row tells of: of runs under way, of pending ones, of those that ended lately."""
 _RUNNING_MAX = 2_000
+_GROUPS_MAX = 20
 _LATE_MS = 5_000
 """A process that stays with a sleeping run, or serves its loop, takes it up within this time of its waking."""
 _ENDED = (State.COMPLETED, State.CAPPED, State.DEAD, State.CANCELLED)
@@ -71,10 +72,14 @@ class _Look:
             groups={name: Group(name=name) for name in GROUPS},
             loop=loop,
             brake=journal.paused(),
+            targets=journal.targets(),
             workers=workers,
             died=frozenset(row.name for row in died),
             first_asleep=light_receipt(first) if first is not None else None,
+            shared=() if loop else journal.groups(_GROUPS_MAX),
         )
+        costs = journal.spent_by_state(loop)
+        picture.cost_usd = sum(costs.get(state.value, 0.0) for state in _ENDED if state is not State.DEAD)
         for row in journal.list(states=(State.PENDING,), loop=loop, limit=1):
             picture.pending_since = row.changed_ms
         self._asking(picture, [row for row in running if journal.driven(row)])

@@ -63,6 +63,8 @@ class ToolTally(Struct, kw_only=True):
     """Steps under way, waiting, or in doubt."""
     waited_ms: int = 0
     """Before retries."""
+    cost_usd: float = 0.0
+    tokens: float = 0.0
     reasons: Counter[str]
     durations: Durations
 
@@ -88,6 +90,12 @@ class _Step(Struct, kw_only=True):
     end: str = ""
 
 
+def _spend(of: ToolTally | LoopTally, amounts: dict[str, float] | None, sign: int) -> None:
+    if amounts:
+        of.cost_usd += sign * amounts.get("cost_usd", 0)
+        of.tokens += sign * amounts.get("tokens", 0)
+
+
 class Tally:
     """Fed with the records of one run after the other."""
 
@@ -98,10 +106,12 @@ class Tally:
         """Runs by loop and state, all of them."""
         self._since_ms = since_ms
         self._tool = tool
+        self._open: dict[str, Begin] = {}
 
     def add(self, loop: str, entries: Iterable[Entry]) -> None:
         """Add what one run has done since the time asked for."""
         steps: dict[str, _Step] = {}
+        self._open.clear()
         of_loop = self.loops.setdefault(loop, LoopTally(loop=loop))
         seen = False
         for entry in entries:
@@ -128,21 +138,28 @@ class Tally:
     def _begin(self, steps: dict[str, _Step], key: str, begin: Begin, loop: LoopTally) -> None:
         tool = begin.tool or identity(key).name
         loop.attempts += 1
+        self._open[key] = begin
+        _spend(loop, begin.reserved, 1)
         if self._tool not in ("", tool):
             return
         step = steps.setdefault(key, _Step(tool=tool))
         step.begun_at, step.end = begin.at, ""
         step.attempts += 1
         self._of(tool).attempts += 1
+        _spend(self._of(tool), begin.reserved, 1)
 
     def _settle(self, steps: dict[str, _Step], key: str, settle: Settle, loop: LoopTally) -> None:
-        for name, amount in (settle.used or {}).items():
-            loop.cost_usd += amount if name == "cost_usd" else 0
-            loop.tokens += amount if name == "tokens" else 0
+        begin = self._open.pop(key, None)
+        used = settle.used if begin is not None else None  # else it is decided anew; none: it used what it reserved
+        back = begin.reserved if begin is not None and used is not None else None
+        _spend(loop, back, -1)
+        _spend(loop, used, 1)
         step = steps.get(key)
         if step is None:
             return
         tally, failure = self._of(step.tool), settle.failure
+        _spend(tally, back, -1)
+        _spend(tally, used, 1)
         died = failure is not None and failure.reason == "process.died"
         if not died:
             tally.durations.add(max(settle.at - step.begun_at, 0))

@@ -16,7 +16,7 @@ from yaoki.cli._exits import CommandError
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
-__all__ = ["find_loop_name", "load_file", "split_target"]
+__all__ = ["find_loop_name", "find_tool_name", "load_file", "split_target"]
 
 
 def split_target(target: str) -> tuple[Path, str]:
@@ -132,3 +132,24 @@ def find_loop_name(wanted: str, names: list[str], file: str) -> str:
     close = get_close_matches(wanted, names, n=1)
     meant = f"; did you mean {file}:{close[0]}?" if close else ""
     raise CommandError("loop.not_found", f"no loop {wanted} in {file}; there: {there}{meant}")
+
+
+def find_tool_name(wanted: str, tools: list[str], loops: list[str], file: str) -> str:
+    """
+    Return the name of the tool meant: the one asked for, or the only one there is.
+
+    Raises:
+        CommandError: There is none of that name, or the choice is not clear; the message lists tools and loops.
+    """
+    if wanted in tools:
+        return wanted
+    if not tools:
+        raise CommandError("tool.not_found", f"{file} has no tool; decorate one: @tool def my_tool(…)")
+    if not wanted and len(tools) == 1:
+        return tools[0]
+    there = ", ".join([*tools, *loops])
+    if not wanted:
+        raise CommandError("tool.not_found", f"which tool or loop of {file}? {there}; say {file}:{tools[0]}")
+    close = get_close_matches(wanted, [*tools, *loops], n=1)
+    meant = f"; did you mean {file}:{close[0]}?" if close else ""
+    raise CommandError("tool.not_found", f"no tool or loop {wanted} in {file}; there: {there}{meant}")

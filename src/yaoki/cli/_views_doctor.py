@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from yaoki.classify import redact
 from yaoki.cli._probe import Answer
 from yaoki.cli._views_text import Line, columns, line, plural
 
@@ -11,13 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yaoki.cli._findings import Examined
-    from yaoki.cli._views_text import Commands, Role, Span
+    from yaoki.cli._views_text import Commands, Now, Role, Span
+    from yaoki.journal import Target
 
-__all__ = ["about_examined", "about_left", "doctor_lines"]
+__all__ = ["about_examined", "about_left", "about_targets", "doctor_lines", "not_told"]
 
 _ROLES: dict[str, Role] = {"ok": "good", "note": "dim", "warn": "ask", "FAIL": "bad"}
 _SLOWED = 0.5
 _NAMED = 3
+_DAY_MS = 86_400_000
 
 
 def doctor_lines(answers: Sequence[Answer]) -> list[Line]:
@@ -44,6 +47,28 @@ def about_left(left: Sequence[tuple[str, str, str]], commands: Commands, *, more
     serve = commands.verb("worker", *files) if files else commands.verb("runs")
     text = f"{count} left by a process that died, taken up by nobody: {names}"
     return Answer(level="warn", about="left", text=text, then=serve)
+
+
+def about_targets(targets: Sequence[Target], now: Now) -> list[Answer]:
+    """Return how telling people goes, one answer for each address."""
+    return [_about_target(one, now) for one in targets]
+
+
+def _about_target(target: Target, now: Now) -> Answer:
+    wrong = not_told(target, now)
+    if wrong:
+        return Answer(level="warn", about="notify", text=wrong, then="does that address still take messages?")
+    return Answer(level="ok", about="notify", text=f"{target.shown} is told of what needs somebody")
+
+
+def not_told(target: Target, now: Now) -> str:
+    """Return what is wrong with telling an address, or nothing; what was lost is said for a day."""
+    lost = target.lost if target.lost and now.now_ms - target.lost_ms < _DAY_MS else 0
+    gone = f"{plural(lost, 'notice')} lost, the last {now.time(target.lost_ms)}" if lost else ""
+    if target.failing_ms:
+        said = f"{target.shown} cannot be told since {now.time(target.failing_ms)}: {redact(target.error)}"
+        return f"{said}; {gone}" if gone else said
+    return f"{target.shown}: {gone}" if gone else ""
 
 
 def about_examined(examined: Examined, file: str) -> list[Answer]:

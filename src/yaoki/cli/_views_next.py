@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.cli._views_text import Line, columns, line, plural
 from yaoki.records import State
+from yaoki.runtime._moves import Move, moves
 
 if TYPE_CHECKING:
     from yaoki.cli._views_text import Commands, Now, Span
     from yaoki.journal import Brake
+    from yaoki.records import Group
     from yaoki.runtime._receipt import Receipt
 
 __all__ = ["Around", "next_lines", "paused_lines", "taken_lines"]
@@ -28,6 +30,8 @@ class Around:
     workers: int = 0
     """How many workers of the store live."""
     brake: Brake | None = None
+    group: Group | None = None
+    """The group whose budget it shares."""
 
 
 def paused_lines(around: Around, now: Now, commands: Commands) -> list[Line]:
@@ -51,9 +55,9 @@ def next_lines(receipt: Receipt[Any], commands: Commands, around: Around, now: N
         case State.WAITING:
             return _waiting(receipt, commands, around, asked=asked)
         case State.DEAD:
-            return _dead(receipt, commands)
+            return _choices([(commands.verb(*move.words), move.means) for move in moves(receipt)])
         case State.CAPPED:
-            return _capped(receipt, commands)
+            return _capped(receipt, commands, around)
         case State.CANCELLED:
             return _choices([(commands.verb("redrive", receipt.run_id), "takes it up again at the step it ended at")])
         case _:
@@ -114,39 +118,23 @@ def _waiting(receipt: Receipt[Any], commands: Commands, around: Around, *, asked
     return []
 
 
-def _dead(receipt: Receipt[Any], commands: Commands) -> list[Line]:
-    run_id = receipt.run_id
-    if receipt.step:
-        rows = [(commands.verb("redrive", run_id), "tries that step again, same key; fix the cause first")]
-    else:
-        said = "no step was at fault: change the loop first, then run it again"
-        rows = [(commands.verb("redrive", run_id), said)]
-    if receipt.turn:
-        redrive = commands.verb("redrive", run_id, "--from", "checkpoint")
-        rows.append((redrive, f"a new pass with the code as it is, from the state after turn {receipt.turn}"))
-    rows.append((commands.verb("discard", run_id), "deletes it for good"))
-    return _choices(rows)
-
-
-_FLAGS = {
-    "budget.turns": "turns",
-    "budget.calls": "calls",
-    "budget.tokens": "tokens",
-    "budget.cost_usd": "cost_usd",
-    "budget.wall_s": "wall_s",
-}
-
-
-def _capped(receipt: Receipt[Any], commands: Commands) -> list[Line]:
-    field = _FLAGS.get(receipt.stopped_by)
-    if field is None:
+def _capped(receipt: Receipt[Any], commands: Commands, around: Around) -> list[Line]:
+    found = moves(receipt)
+    if receipt.stopped_by.startswith("group."):
+        noun = receipt.stopped_by.removeprefix("group.")
+        bound = getattr(around.group, f"{noun}_max", None) or 1
+        words = ("top-up", "--group", receipt.group, f"--{noun.replace('_', '-')}", f"{bound:g}")
+        found = [
+            Move(words, "or however much more, then"),
+            Move(("redrive", receipt.run_id), "goes on where it was capped"),
+        ]
+    if not found:
         return []
-    more = f"{receipt.budget.get(field, 1):g}"
-    top_up = commands.verb("top-up", receipt.run_id, f"--{field.replace('_', '-')}", more)
+    top_up, redrive = found
     return [
         line("That is an end. If it should go on all the same:"),
-        line("  ", (top_up, "command"), ("   or however much more, then", "dim")),
-        line("  ", (commands.verb("redrive", receipt.run_id), "command")),
+        line("  ", (commands.verb(*top_up.words), "command"), (f"   {top_up.means}", "dim")),
+        line("  ", (commands.verb(*redrive.words), "command")),
     ]
 
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from yaoki.classify import redact
 from yaoki.cli._picture import GROUPS, group_of
-from yaoki.cli._views_text import Line, columns, line, plural, shorten, width
+from yaoki.cli._views_doctor import not_told
+from yaoki.cli._views_groups import group_lines
+from yaoki.cli._views_text import Line, columns, line, money, plural, shorten, width
 from yaoki.records import State
 
 if TYPE_CHECKING:
@@ -41,7 +43,12 @@ def runs_lines(picture: Picture, now: Now, commands: Commands, *, cells_max: int
         if group.count:
             rows = [_row(r, group_of(r, picture, now), now, commands, picture) for r in group.shown]
             blocks.append((_head(group, picture, now, commands, count_width), rows, _more(group, picture, commands)))
-    return _paused(picture, now, commands) + _laid_out(blocks, cells_max)
+    return (
+        _paused(picture, now, commands)
+        + _untold(picture, now, commands)
+        + _laid_out(blocks, cells_max)
+        + _shared(picture, commands)
+    )
 
 
 _Block: TypeAlias = "tuple[Line, list[list[Span]], tuple[int, str]]"
@@ -59,6 +66,19 @@ def _paused(picture: Picture, now: Now, commands: Commands) -> list[Line]:
     by = f" by {picture.brake.by}" if picture.brake.by else ""
     since = f"since {now.time(picture.brake.at_ms)} ({now.since(picture.brake.at_ms)}){by}: nothing begins   "
     return [line((_title("paused"), "ask"), f"   {since}", (commands.verb("unpause"), "command"))]
+
+
+def _untold(picture: Picture, now: Now, commands: Commands) -> list[Line]:
+    wrong = [text for one in picture.targets if (text := not_told(one, now))]
+    doctor: Span = (commands.verb("doctor"), "command")
+    return [line((_title("notify"), "bad"), f"   {text}   ", doctor) for text in wrong]
+
+
+def _shared(picture: Picture, commands: Commands) -> list[Line]:
+    """Return the groups of runs with what they have spent, where all runs are shown."""
+    if picture.chosen is not None or not picture.shared:
+        return []
+    return [line(("GROUPS", "head")), *([("  ", ""), *one] for one in group_lines(picture.shared, commands))]
 
 
 def _head(group: Group, picture: Picture, now: Now, commands: Commands, count_width: int) -> Line:
@@ -196,6 +216,8 @@ def _summary(group: Group, picture: Picture, now: Now) -> str:
             why = f": {redact(first.text)}" if first.text else ""
             part += f" (first until {now.time(first.wake_at)}{why})"
         parts.append(part)
+    if group.name == "done" and picture.cost_usd:
+        parts.append(money(picture.cost_usd))
     return " · ".join(parts)
 
 

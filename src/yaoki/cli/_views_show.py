@@ -8,12 +8,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import redact
-from yaoki.cli._views_ask import ask_lines, evidence, open_asks
+from yaoki.cli._views_ask import ask_lines, evidence
+from yaoki.cli._views_groups import spent_line
 from yaoki.cli._views_next import Around, next_lines, paused_lines
 from yaoki.cli._views_steps import identity, rows
 from yaoki.cli._views_text import Line, columns, duration, line, money, plural, short_call, shorten
 from yaoki.cli._views_timeline import note_of, timeline_lines
 from yaoki.records import Cancel, Claimed, State
+from yaoki.runtime._moves import open_asks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +68,8 @@ def show_lines(
     blocks.append(_listed("Gap", receipt.gaps) + _listed("Orphan", receipt.orphans))
     blocks.append(next_lines(receipt, commands, around, now, asked=bool(asks)))
     tail = [line(("Spent", "head"), "   ", " · ".join(_spent(receipt)))]
+    if around.group is not None:
+        tail.append(spent_line(around.group))
     if steps:
         tail += timeline_lines(entries, now, rows_max=_ROWS_SHOWN)
         tail.append(line(("All: ", "dim"), (commands.verb("show", receipt.run_id, "--journal"), "command")))

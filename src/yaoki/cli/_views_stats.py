@@ -24,7 +24,7 @@ def stats_lines(tally: Tally) -> list[Line]:
     """Return the tools, those with most attempts first, and the loops."""
     lines: list[Line] = []
     if tally.tools:
-        heads = ["TOOL", "steps", "ok", "failed", "open", "1st fails", "tries", "p50", "p95", "waited"]
+        heads = ["TOOL", "steps", "ok", "failed", "open", "1st fails", "tries", "p50", "p95", "waited", "spent"]
         heads.append("fails most by")
         lines += _table(heads, [_tool(one) for one in _by_attempts(tally)])
     states = [state for state in State if any(counts[state] for counts in tally.states.values())]
@@ -75,6 +75,7 @@ def _tool(one: ToolTally) -> list[Span]:
         (_took(one, 0.5), ""),
         (_took(one, 0.95), ""),
         (duration(one.waited_ms) if one.waited_ms else "", ""),
+        (_spent(one), ""),
         (reasons, "dim"),
     ]
 
@@ -101,7 +102,7 @@ def _loop(tally: Tally, loop: str, states: Sequence[State]) -> list[Span]:
 _ROLES: dict[State, Role] = {State.DEAD: "bad", State.WAITING: "ask"}
 
 
-def _spent(did: LoopTally) -> str:
+def _spent(did: LoopTally | ToolTally) -> str:
     parts = [money(did.cost_usd)] if did.cost_usd else []
     parts += [f"{did.tokens:,.0f} tokens"] if did.tokens else []
     return " · ".join(parts)
@@ -122,6 +123,8 @@ def stats_data(tally: Tally) -> dict[str, object]:
                 "p50_ms": one.durations.percentile(0.5),
                 "p95_ms": one.durations.percentile(0.95),
                 "waited_ms": one.waited_ms,
+                "cost_usd": one.cost_usd,
+                "tokens": one.tokens,
                 "reasons": dict(one.reasons.most_common()),
             }
             for one in _by_attempts(tally)

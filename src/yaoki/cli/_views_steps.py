@@ -19,6 +19,7 @@ from yaoki.records import (
     Settle,
     Signal,
     TopUp,
+    Undo,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ class Row:
     what: str
     """The call, or what a person did."""
     outcome: str = ""
-    """ok · failed · UNKNOWN · running · cancelled · adopted · asked · waiting · refused; empty for a person's act."""
+    """
+    ok · failed · UNKNOWN · running · cancelled · adopted · stand-in · undone · asked · waiting · refused; empty for a
+    person's act.
+    """
     took_ms: int = -1
     """The last attempt's length; -1 while there is none."""
     attempts: int = 0
@@ -88,6 +92,8 @@ class Row:
     """Whether it is what a person did."""
     said: str = ""
     """What the last failure said."""
+    instead: str = ""
+    """The fallback's tool that acts, once one does."""
 
     @property
     def open(self) -> bool:
@@ -120,8 +126,8 @@ class _Story:
                 self._settle(key, record)
             case Hold():
                 self._hold(key, record)
-            case Adopt():
-                self._adopt(key, record)
+            case Adopt() | Undo():
+                self._otherwise(key, record)
             case Question():
                 self._question(key, record)
             case Refused():
@@ -156,6 +162,7 @@ class _Story:
         row.attempts += 1
         row.begun_at, row.timeout_ms = begin.at, begin.timeout_ms
         row.attempts_max, row.next_at = begin.attempts_max, 0
+        row.instead = begin.tool
 
     def _settle(self, key: str, settle: Settle) -> None:
         row = self._row(key, settle.at, "")
@@ -186,10 +193,28 @@ class _Story:
             row.outcome, row.note = "waiting", f"for {hold.reason}" if hold.reason != "sleep" else "asleep"
             row.next_at = 0 if hold.reason in ("question", "signal", "budget") else hold.until
 
+    def _otherwise(self, key: str, record: Adopt | Undo) -> None:
+        """Note what a step got by no attempt of its own, or lost."""
+        if isinstance(record, Adopt):
+            self._adopt(key, record)
+        else:
+            self._undo(key, record)
+
     def _adopt(self, key: str, adopt: Adopt) -> None:
         row = self._row(key, adopt.at, adopt.call)
+        if adopt.source in ("cached", "degrade"):
+            row.outcome, row.note = "stand-in", adopt.gap or adopt.source
+            return
         row.outcome = "failed" if adopt.failure else "adopted"
         row.note = adopt.failure.reason if adopt.failure else f"from {adopt.source}"
+
+    def _undo(self, key: str, undo: Undo) -> None:
+        if undo.outcome == "done":
+            row = self._row(key, undo.at, "")
+            row.outcome, row.note = "undone", ""
+        else:
+            why = f": {undo.failure.reason} {undo.failure.message}" if undo.failure is not None else ""
+            self._act(undo.at, f"not undone: {undo.call}{why}", by_hand=False)
 
     def _answer(self, answer: Answer) -> None:
         """Close a doubt. Answers are read last; what was sent again since has another outcome by now."""
@@ -222,7 +247,7 @@ def _act_of(record: Answer | Redrive | Cancel | TopUp | Signal) -> tuple[str, st
         case Redrive():
             return f"redriven from {record.source}", record.by
         case Cancel():
-            return "cancel ordered", record.by
+            return "cancel ordered" + (", and all of it undone" if record.compensate else ""), record.by
         case TopUp():
             return "topped up: " + ", ".join(f"{name} +{amount:g}" for name, amount in record.add.items()), record.by
         case Signal():

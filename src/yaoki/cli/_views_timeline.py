@@ -45,7 +45,7 @@ def timeline_lines(entries: Sequence[Entry], now: Now, *, rows_max: int) -> list
     return lines
 
 
-_ODD = frozenset({"UNKNOWN", "answered", "failed", "running", "waiting", "asked", "refused"})
+_ODD = frozenset({"UNKNOWN", "answered", "failed", "running", "waiting", "asked", "refused", "stand-in", "undone"})
 """Outcomes that a timeline never leaves out for length alone."""
 
 _OUTCOMES: dict[str, Role] = {
@@ -57,6 +57,8 @@ _OUTCOMES: dict[str, Role] = {
     "asked": "ask",
     "answered": "good",
     "cancelled": "dim",
+    "stand-in": "ask",
+    "undone": "dim",
 }
 
 
@@ -96,6 +98,8 @@ def note_of(row: Row, now: Now) -> str:
     if row.outcome in ("ok", "adopted", "running") and retries > 0:
         why = ", ".join(dict.fromkeys(row.reasons[:3]))
         waited = f", waited {duration(row.waited_ms)}" if row.waited_ms else ""
+        if row.instead:
+            return f"by {row.instead} instead ({why}{waited})"
         return f"after {plural(retries, 'retry', 'retries')} ({why}{waited})"
     if row.outcome == "failed" and retries > 0:
         return f"{row.note} (attempt {row.attempts})"

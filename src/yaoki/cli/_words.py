@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from yaoki.cli._exits import CommandError
 from yaoki.cli._input import json_value
-from yaoki.cli._views_ask import example_of
 from yaoki.codec import fits
 from yaoki.errors import AnswerRefused
+from yaoki.runtime._moves import example_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Words:
 
 def parse_words(words: Sequence[str]) -> Words:
     """
-    Return `[ASK] VALUE|happened VALUE|not-happened|skip|abort` sorted out.
+    Return `[ASK] VALUE|happened VALUE|not-happened|skip|abort|approve|refuse [TEXT]` sorted out.
 
     A word that is a verdict is one; a string that reads like a verdict is given as JSON: `'"skip"'`.
 
@@ -52,16 +52,16 @@ def parse_words(words: Sequence[str]) -> Words:
             return Words(verdict=verdict)
         case [value]:
             return Words(verdict="value", value=value)
-        case ["happened", value]:
-            return Words(verdict="happened", value=value)
+        case ["happened" | "refuse" as verdict, value]:
+            return Words(verdict=verdict, value=value)
         case [ask, "happened"]:
             return Words(ask=ask, verdict="happened")
         case [ask, verdict] if verdict in _WITHOUT_VALUE:
             return Words(ask=ask, verdict=verdict)
         case [ask, value] if ask not in _WITHOUT_VALUE:
             return Words(ask=ask, verdict="value", value=value)
-        case [ask, "happened", value]:
-            return Words(ask=ask, verdict="happened", value=value)
+        case [ask, "happened" | "refuse" as verdict, value]:
+            return Words(ask=ask, verdict=verdict, value=value)
         case _:
             raise CommandError("usage", f"answer: {_FORMS}, not: {' '.join(words) or 'nothing'}")
 
@@ -69,17 +69,22 @@ def parse_words(words: Sequence[str]) -> Words:
 _VERDICTS = {
     "doubt": "happened VALUE, not-happened, skip or abort",
     "orphan": "send, skip, abort or happened VALUE",
+    "approve": "approve, refuse [TEXT] or abort",
 }
 
 
 def meant(typed: Words, ask: Ask | None) -> Words:
-    """Return the words with `send`, the answer that lets a call go on beside an orphan, as the verdict it is."""
+    """Return the words with `send`, `approve` and `refuse` as the verdicts they are, where the question takes them."""
     if ask is not None and ask.why == "orphan" and typed.verdict == "value" and typed.value == "send":
         return Words(ask=typed.ask, verdict="send")
+    if ask is not None and ask.retries and typed.verdict == "value" and typed.value == "retry":
+        return Words(ask=typed.ask, verdict="retry")
+    if ask is not None and ask.why == "approve" and typed.verdict == "value" and typed.value in ("approve", "refuse"):
+        return Words(ask=typed.ask, verdict=typed.value)
     return typed
 
 
-_FORMS = "say [ASK] and one of VALUE, happened VALUE, not-happened, skip, abort"
+_FORMS = "say [ASK] and one of VALUE, happened VALUE, not-happened, skip, abort, approve, refuse [TEXT]"
 
 
 def open_ask(receipt: Receipt[Any], ask: str | None) -> Ask | None:
@@ -100,8 +105,8 @@ def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
         CommandError: The value is no JSON or of another type, `happened` lacks the value the step returns, or
             the answer to a doubt is no verdict.
     """
-    if typed.verdict in (*_WITHOUT_VALUE, "send"):
-        return ABSENT
+    if typed.verdict in (*_WITHOUT_VALUE, "send", "approve", "refuse", "retry"):
+        return ABSENT if typed.value is None else _text(typed.value)  # why it is refused
     if ask is None:
         return ABSENT if typed.value is None else json_value(typed.value, what="the answer")
     if ask.why in _VERDICTS and typed.verdict == "value":

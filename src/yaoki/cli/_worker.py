@@ -101,7 +101,7 @@ def _drive(job: Job, bound: Bound[Any], pulse: Pulse) -> Report:
 def _drive_sync(job: Job, bound: Bound[Any], observers: Sequence[Observer], pulse: Pulse) -> State:
     from yaoki.runtime import Runner
 
-    runner = Runner(job.store, observers=observers)
+    runner = Runner(job.store, observers=observers, notify=job.notify, interactive=job.interactive)
 
     def drain(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -119,7 +119,7 @@ def _drive_async(job: Job, bound: Bound[Any], observers: Sequence[Observer], pul
     from yaoki.runtime._async_runner import AsyncRunner
 
     async def drive() -> State:
-        runner = AsyncRunner(job.store, observers=observers)
+        runner = AsyncRunner(job.store, observers=observers, notify=job.notify, interactive=job.interactive)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, runner.drain)
         pulse.start(runner)
         async with runner:

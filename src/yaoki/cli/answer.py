@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from yaoki.cli._exits import Exit
 from yaoki.cli._options import DebugOption, JsonOption, RunArgument, StoreOption, session
 from yaoki.cli._store import known_run, open_store
-from yaoki.cli._views_ask import skipped
 from yaoki.cli._views_text import line
 from yaoki.cli._who import who
 from yaoki.cli._words import ABSENT, meant, open_ask, parse_words, value_of
+from yaoki.runtime._moves import skipped
 
-__all__ = ["answer"]
+if TYPE_CHECKING:
+    from yaoki.cli._words import Words
+    from yaoki.runtime import Runner
+    from yaoki.runtime._receipt import Ask, Receipt
+
+__all__ = ["answer", "given"]
 
 
 def answer(
@@ -22,7 +27,7 @@ def answer(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort",
+            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort|approve|refuse [TEXT]",
             help="Values are JSON; text may go without quotes where text is asked for.",
             show_default=False,
         ),
@@ -36,15 +41,8 @@ def answer(
     here = session(store, as_json=as_json)
     typed = parse_words(words)
     with open_store(here.store) as verbs:
-        before = known_run(verbs, run, here)
-        ask = open_ask(before, typed.ask)
-        typed = meant(typed, ask)
-        value = value_of(typed, ask, run)
+        receipt, ask, typed = given(verbs, known_run(verbs, run, here), typed)
         which = ask.id if ask else typed.ask
-        if value is ABSENT:
-            receipt = verbs.answer(run, which, typed.verdict, by=who())
-        else:
-            receipt = verbs.answer(run, which, typed.verdict, value, by=who())
     if as_json:
         here.out.data(receipt.to_json())
         return Exit.DONE
@@ -56,3 +54,15 @@ def answer(
     elif receipt.next_action:
         here.out.lines([line("Next   ", (here.commands.dress(receipt.next_action), "command"))])
     return Exit.DONE
+
+
+def given(verbs: Runner, before: Receipt[Any], typed: Words) -> tuple[Receipt[Any], Ask | None, Words]:
+    """Give an answer as it was typed; return the run after it, the question it was about, and what was meant."""
+    run = before.run_id
+    ask = open_ask(before, typed.ask)
+    typed = meant(typed, ask)
+    value = value_of(typed, ask, run)
+    which = ask.id if ask else typed.ask
+    if value is ABSENT:
+        return verbs.answer(run, which, typed.verdict, by=who()), ask, typed
+    return verbs.answer(run, which, typed.verdict, value, by=who()), ask, typed

@@ -16,7 +16,7 @@ from yaoki.cli._probe_file import about_file
 from yaoki.cli._store import open_store
 from yaoki.cli._target import split_target
 from yaoki.cli._views_check import shown_file
-from yaoki.cli._views_doctor import about_examined, about_left, doctor_lines
+from yaoki.cli._views_doctor import about_examined, about_left, about_targets, doctor_lines
 from yaoki.cli._views_text import plural
 from yaoki.errors import JournalError
 from yaoki.journal._place import default_fs_type, path_of, refuse_place
@@ -100,6 +100,7 @@ def _opened(here: Session, journal: Journal) -> Iterator[Answer]:
         text = f"paused since {since} by {brake.by or 'somebody'}: nothing begins"
         yield Answer(level="warn", about="brake", text=text, then=here.commands.verb("unpause"))
     yield from about_workers(journal.workers(), here.now().now_ms)
+    yield from about_targets(journal.targets(), here.now())
     running = journal.list(states=(State.RUNNING,), limit=_LEFT_MAX)
     left = [(row.name, row.loop, row.file) for row in running if not journal.driven(row)]
     yield about_left(left, here.commands, more=len(running) == _LEFT_MAX)

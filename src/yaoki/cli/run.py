@@ -10,7 +10,17 @@ import typer
 
 from yaoki.cli._exits import CommandError, exit_for
 from yaoki.cli._input import encoded, read_input
-from yaoki.cli._options import DebugOption, InputOption, JsonOption, Session, StoreOption, TargetArgument, session
+from yaoki.cli._options import (
+    DebugOption,
+    InputOption,
+    JsonOption,
+    NotifyOption,
+    Session,
+    StoreOption,
+    TargetArgument,
+    addresses,
+    session,
+)
 from yaoki.cli._report import Job
 from yaoki.cli._store import known_run, open_store
 from yaoki.cli._target import split_target
@@ -33,6 +43,10 @@ def run(
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="ID", help="Names the run; the same id goes on where it was.")
     ] = None,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", "-i", help="Ask here, in place of waiting, and go on with the answer.")
+    ] = False,
+    notify: NotifyOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -40,23 +54,33 @@ def run(
     """Run a loop, or go on with it: restarts its worker when it dies, prints the receipt."""
     import msgspec
 
+    from yaoki.cli._asking import go_on, refuse_without_terminal
     from yaoki.cli._charges import OneRun
     from yaoki.cli._supervisor import Interrupted, supervise
 
     here = session(store, as_json=as_json)
+    if interactive:
+        refuse_without_terminal()
     path, loop = split_target(target)
     given = msgspec.UNSET if input_ is None else msgspec.Raw(encoded(read_input(input_), what="--input"))
     name = checked_id(run_id) if run_id is not None else fresh_id(path, loop, here)
     named = run_id is None or here.out.watched
-    job = Job(target=target, run_id=name, store=here.store, input=given, name_it=named, debug=debug)
-    charge = OneRun(job, here)
-    try:
-        supervise(charge, here)
-    except Interrupted as ended:
-        again = here.commands.dress("yaoki " + shlex.join(["run", target, "--run-id", name]))
-        raise CommandError("interrupted", f"stopped; nothing is lost. Go on: {again}", 128 + ended.number) from None
-    finally:
-        charge.close()
+    told = addresses(notify)
+    job = Job(target=target, run_id=name, store=here.store, input=given, name_it=named, debug=debug, notify=told)
+    job = msgspec.structs.replace(job, interactive=interactive)
+    again = False
+    while True:
+        charge = OneRun(job, here, again=again)
+        try:
+            supervise(charge, here)
+        except Interrupted as ended:
+            typed = here.commands.dress("yaoki " + shlex.join(["run", target, "--run-id", name]))
+            raise CommandError("interrupted", f"stopped; nothing is lost. Go on: {typed}", 128 + ended.number) from None
+        finally:
+            charge.close()
+        if not (interactive and go_on(name, here)):
+            break
+        again = True
     return _receipt(name, here, path)
 
 

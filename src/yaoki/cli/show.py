@@ -36,6 +36,7 @@ def show(
             gone=bool(receipt.file) and not Path(receipt.file).exists(),
             workers=living(verbs.store),
             brake=verbs.store.paused(),
+            group=verbs.store.group(receipt.group) if receipt.group else None,
         )
     if as_json:
         body = receipt.to_json()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from yaoki.cli._exits import CommandError, Exit
-from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
+from yaoki.cli._options import DebugOption, JsonOption, NotifyOption, StoreOption, addresses, session
 from yaoki.cli._report import HUNG_AFTER_S, Service
 from yaoki.cli._store import open_store
 from yaoki.cli._views_text import line, plural
@@ -37,6 +37,7 @@ def worker(
         float,
         typer.Option("--hung-after-s", metavar="S", help="Kill the worker when a run does nothing for so long."),
     ] = HUNG_AFTER_S,
+    notify: NotifyOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -62,6 +63,7 @@ def worker(
         tell=not as_json,
         debug=debug,
         hung_after_s=hung_after_s,
+        notify=addresses(notify),
     )
     charge = ManyRuns(service, here)
     stopped = False

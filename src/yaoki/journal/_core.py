@@ -15,7 +15,7 @@ from yaoki.journal._faults import translate
 from yaoki.journal._foreign import let_go
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from yaoki.clock import Clock
     from yaoki.journal._alive import Liveness
@@ -56,6 +56,7 @@ class Core:
         self._cursor = self._connection.cursor()
         self._barrier = barrier
         barrier.on_failure = self._poison
+        self._last_acts: dict[str, Callable[[], None]] = {}
         self._stirred = False  # a post, a redrive or a new run, by this very connection
         self._claimed_posts: dict[int, int] = {}  # by run: the newest post when it was claimed here
         self._data_version = self._one("pragma data_version")

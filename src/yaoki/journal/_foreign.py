@@ -10,6 +10,7 @@ its `-shm` is refused while it is held here, by an audit hook (PEP 578). The `-w
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ _lock = threading.Lock()
 _mine = threading.local()
 _hooks: list[object] = []
 """The hook, once it is added."""
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 def hold(path: str) -> None:
@@ -49,6 +51,16 @@ def let_go(path: str) -> None:
             _held.pop(path, None)
 
 
+def _after_fork_in_child() -> None:
+    """
+    Free the lock that another thread may have held.
+
+    Its journals, which are poisoned there, let go of their stores: a child inherits no locks that it could drop.
+    """
+    global _lock  # noqa: PLW0603 - of the process
+    _lock = threading.Lock()
+
+
 @contextmanager
 def our_own() -> Generator[None, None, None]:
     """Let this thread's own calls through: they leave no descriptor to close."""
@@ -68,7 +80,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     try:
         text = os.fsdecode(path)
         if event == "sqlite3.connect" and text.startswith("file:"):
-            text = text[5:].partition("?")[0]
+            text = _path_in(text)
         found = os.stat(text)  # noqa: PTH116 - in every open of the process: by the shortest way
     except (OSError, ValueError, TypeError):  # not there, or no path: nobody's store
         return
@@ -76,6 +88,14 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         for suffix in ("", "-shm"):
             if _same(found, store + suffix):
                 raise StoreRefused(_refusal(store, event))
+
+
+def _path_in(uri: str) -> str:
+    """Return the path a SQLite URI names (sqlite.org, "Uniform Resource Identifiers", section 3)."""
+    path = uri[5:].partition("#")[0].partition("?")[0]
+    if path.startswith("//"):  # an authority, empty or localhost
+        path = path[path.index("/", 2) :]
+    return os.fsdecode(_ESCAPE.sub(lambda escape: bytes([int(escape[1], 16)]), os.fsencode(path)))
 
 
 def _ours() -> bool:
@@ -97,3 +117,6 @@ def _refusal(store: str, event: str) -> str:
         f"store {store}: it is held by this process, so it is not {what} here: closing it would drop SQLite's locks, "
         "and two processes could write at once. Copy it with yaoki backup, or look at it from another process."
     )
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)  # before that of `_core`, which lets go

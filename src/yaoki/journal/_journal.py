@@ -14,9 +14,10 @@ from yaoki.journal._alive import liveness
 from yaoki.journal._barrier import Barrier, default_sync
 from yaoki.journal._codec import encode
 from yaoki.journal._connect import open_store, outwait
-from yaoki.journal._discarding import Discarding
 from yaoki.journal._faults import translate
 from yaoki.journal._foreign import hold, let_go, our_own
+from yaoki.journal._groups import ENSURE, Groups
+from yaoki.journal._noting import Noting
 from yaoki.journal._owning import FINISH
 from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.journal._barrier import Deliver, Sync
     from yaoki.journal._rows import RunRow
-    from yaoki.records import Record
+    from yaoki.journal._scoping import Change
+    from yaoki.records import Charge, Circuit, Group, Record
 
 __all__ = ["Journal"]
 
@@ -41,11 +43,11 @@ CREATE = """
     values (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?6) on conflict (name) do nothing"""
 LEAVE = """
     update run set state = ?3, wake_ms = ?4, waits_for = ?5, note = ?6, value = ?7, owner = 0, changed_ms = ?8,
-        ended_ms = ?9
+        ended_ms = ?9, cost_nusd = ?10
     where id = ?2 and epoch = ?1 and owner <> 0"""
 
 
-class Journal(Discarding):
+class Journal(Noting, Groups):
     """
     A store, held by one object: by a worker, which may claim runs, or by a verb, which may not.
 
@@ -114,6 +116,17 @@ class Journal(Discarding):
         """Sync, take leave as a worker, and free the lock. What is still owned counts as left by a death."""
         if self._gone is not None:
             return
+        try:
+            while self._last_acts and self.failed is None:
+                self._last_acts.popitem()[1]()
+        finally:
+            self._take_leave()
+
+    def before_close(self, name: str, act: Callable[[], None]) -> None:
+        """Have something done as this journal is closed; once for each name. A killed process does it not."""
+        self._last_acts[name] = act
+
+    def _take_leave(self) -> None:
         with suppress(JournalError):  # a verb that only read must not fail for want of this row
             if self.worker and self.failed is None:
                 with self._transaction("take leave") as cursor:
@@ -142,20 +155,28 @@ class Journal(Discarding):
         with self._transaction("create a run") as cursor:
             self._refuse_discarded(name)
             cursor.execute(CREATE, (name, loop, input, file, group, self._clock.now_ms()))
+            if group:
+                cursor.execute(ENSURE, (group,))
             row = cursor.execute(BY_NAME, (name,)).fetchall()[0]
         self._stirred = True
         return row_of(row)
 
-    def append(self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]]) -> None:
+    def append(
+        self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]], charge: Charge | None = None
+    ) -> None:
         """
         Write records of a run this worker drives, from `seq` on: all of them or, if fenced, none.
+
+        `charge` is what they change of the run's group, counted in the same transaction.
 
         Raises:
             Fenced: The run was claimed by another since, or left.
         """
-        if len(items) != 1:
-            with self._transaction("append to the journal"):
+        if len(items) != 1 or charge is not None:
+            with self._transaction("append to the journal") as cursor:
                 self._append_all(run, epoch, seq, items)
+                if charge is not None:
+                    self._charge(cursor, charge)
             return
         if self.failed is not None:
             self._refuse_failed()
@@ -170,24 +191,68 @@ class Journal(Discarding):
         if not inserted:
             raise fenced(run, epoch)
 
+    def append_ruled(
+        self,
+        run: int,
+        epoch: int,
+        seq: int,
+        items: Sequence[tuple[str, Record]],
+        *,
+        change: Change,
+        charge: Charge | None = None,
+        admits: Callable[[Group], bool] | None = None,
+    ) -> tuple[Circuit, ...] | None:
+        """
+        Append records with what they mean for scopes and for the run's group, in one transaction, or nothing at all.
+
+        `change` is given the scopes as they are in it, and returns the circuits that become others, in full; None
+        refuses. Only then `admits`, if given, is asked with the group as it is: refused, the run is made pending
+        when something of the group's budget comes back, if it waits by then. Neither may use this journal.
+
+        Return what `change` returned; None if one of them refused.
+
+        Raises:
+            Fenced: As for `append`.
+        """
+        now_ms = self._clock.now_ms()
+        with self._transaction("append to the journal") as cursor:
+            changed = change(self.scopes())
+            if changed is None:
+                return None
+            if admits is not None and charge is not None and not self._admitted(cursor, charge, admits):
+                return None
+            self._append_all(run, epoch, seq, items)
+            for one in changed:
+                self._keep(cursor, one, now_ms)
+            if charge is not None:
+                self._charge(cursor, charge)
+        return tuple(changed)
+
     def append_batch(
-        self, batch: Sequence[tuple[int, int, int, Sequence[tuple[str, Record]]]]
+        self,
+        batch: Sequence[tuple[int, int, int, Sequence[tuple[str, Record]]]],
+        charges: Sequence[Charge | None] = (),
     ) -> list[BaseException | None]:
         """
         Write records of many runs, `(run, epoch, seq, items)` each, in one transaction.
+
+        `charges` are those of each, as for `append`; none at all where no run is in a group.
 
         Returns, in order, `None` or the `Fenced` of that run, whose items are left out. Keep a batch to
         about 64 records: other processes wait for it.
         """
         results: list[BaseException | None] = []
-        with self._transaction("append to the journal"):
-            for run, epoch, seq, items in batch:
+        with self._transaction("append to the journal") as cursor:
+            for i, (run, epoch, seq, items) in enumerate(batch):
                 try:
                     self._append_all(run, epoch, seq, items)
                 except Fenced as fenced:  # by its first item: the epoch cannot change inside the transaction
                     results.append(fenced)
                 else:
                     results.append(None)
+                    charge = charges[i] if charges else None
+                    if charge is not None:
+                        self._charge(cursor, charge)
         return results
 
     def leave(
@@ -204,14 +269,17 @@ class Journal(Discarding):
         value: bytes | None = None,
         seen: int = 0,
         paused: str = "",
+        cost_nusd: int = 0,
+        waits_for_group: tuple[str, int] | None = None,
     ) -> None:
         """
         Write the last records of this drive and let the run go, in one transaction.
 
         A final `state` sets the run's end. A run left sleeping or waiting while a post came that its driver had
         not read is left `pending` instead, so no answer is slept over: `seen` is the highest seq of a post the
-        driver has taken into account, if any came since the claim. `paused` is the scope whose brake it waits for: it
-        may be off by now.
+        driver has taken into account, if any came since the claim. Likewise `paused`, the scope whose brake it waits
+        for, which may be off by now; and `waits_for_group`, the group whose budget it waits for, and how often that
+        had freed when it was refused.
 
         Raises:
             Fenced: As for `append`; nothing was written.
@@ -221,10 +289,14 @@ class Journal(Discarding):
             self._append_all(run, epoch, seq, items)
             if state in (State.SLEEPING, State.WAITING):
                 seen = max(seen, self._claimed_posts.get(run, 0))
-                if self._last_post(run) > seen or (paused and paused not in self.scopes().paused):
+                missed = waits_for_group is not None and self.freed(waits_for_group[0]) > waits_for_group[1]
+                missed = missed or bool(paused and paused not in self.scopes().paused)
+                if missed or self._last_post(run) > seen:
                     state, wake_ms = State.PENDING, 0
             ended_ms = now_ms if state.final else 0
-            cursor.execute(LEAVE, (epoch, run, state.value, wake_ms, waits_for, note, value, now_ms, ended_ms))
+            cursor.execute(
+                LEAVE, (epoch, run, state.value, wake_ms, waits_for, note, value, now_ms, ended_ms, cost_nusd)
+            )
             if not self._connection.changes():
                 raise fenced(run, epoch)
         self._claimed_posts.pop(run, None)

@@ -27,6 +27,8 @@ PAGE = f"select {COLUMNS} from run where id > ? order by id limit ?"  # noqa: S6
 OF_STATE = f"select {COLUMNS} from run where state = ? and loop = ? and id > ? order by id limit ?"  # noqa: S608
 OF_STATE_NEWEST = f"select {COLUMNS} from run where state = ? and loop = ? order by id desc limit ?"  # noqa: S608
 COUNTS = "select loop, state, count(*) from run group by state, loop"
+VALUE = """
+    select 1 from journal where id between ? and ? and key = ? and kind in (3, 5) and body ->> '$.value' is not null"""
 ENTRIES = "select id, kind, key, body from journal where id between ? and ? order by id"
 
 
@@ -36,6 +38,11 @@ class Reading(Core):
     def get(self, name: str) -> RunRow | None:
         """Return the run of that name."""
         rows = self._read(BY_NAME, (name,))
+        return row_of(rows[0]) if rows else None
+
+    def numbered(self, run: int) -> RunRow | None:
+        """Return the run of that number."""
+        rows = self._read(BY_ID, (run,))
         return row_of(rows[0]) if rows else None
 
     def list(
@@ -95,6 +102,11 @@ class Reading(Core):
     def posts(self, run: int, after_seq: int) -> Entries:
         """Return what was posted from outside with a seq above `after_seq`."""
         return self._entries(run, max(POSTS, after_seq + 1))
+
+    def has_value(self, run: int, key: str) -> bool:
+        """Whether a step of a run has its value: settled, or adopted. In O(records of the run)."""
+        first = run << 32
+        return bool(self._read(VALUE, (first, first | (POSTS - 1), key)))
 
     def changed(self) -> bool:
         """Whether anybody outside a driver committed since this was last asked: another connection, or a post here."""

@@ -15,7 +15,7 @@ __all__ = ["COLUMNS", "Brake", "Brief", "Claim", "RunRow", "Tombstone", "WorkerR
 
 COLUMNS = (
     "id, name, loop, state, wake_ms, epoch, owner, deaths, input, value, note, waits_for, file, grp,"
-    " created_ms, started_ms, ended_ms, changed_ms"
+    " created_ms, started_ms, ended_ms, changed_ms, cost_nusd"
 )
 """In the order of `RunRow`'s fields."""
 
@@ -44,6 +44,8 @@ class RunRow(Struct, frozen=True):
     ended_ms: int
     changed_ms: int
     """When the state last changed."""
+    cost_nusd: int = 0
+    """What it had cost when it was last left, in billionths of a dollar."""
 
 
 class Brief(NamedTuple):

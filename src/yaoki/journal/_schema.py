@@ -16,7 +16,7 @@ __all__ = ["APPLICATION_ID", "VERSION", "migrate", "migrations", "statements"]
 APPLICATION_ID = 0x59414F4B
 """In the database header, so that no other program's file is taken for a store. ASCII "YAOK"."""
 
-VERSION = 3
+VERSION = 4
 """The schema this code reads and writes: the number of the last migration."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import apsw
 import msgspec
@@ -15,14 +15,11 @@ from yaoki.records import Circuit, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeAlias
 
     from yaoki.journal._sqlite import Cursor
     from yaoki.records import Record
 
-    Change: TypeAlias = Callable[["ScopeView"], Sequence[Circuit] | None]
-
-__all__ = ["APPEND", "NO_SCOPES", "ScopeView", "Scoping", "fenced"]
+__all__ = ["APPEND", "NO_SCOPES", "Change", "ScopeView", "Scoping", "fenced"]
 
 # Fenced: no row is inserted unless the epoch is still ours and we have not left the run.
 APPEND = """
@@ -65,6 +62,8 @@ class ScopeView(NamedTuple):
     paused: Mapping[str, Brake]
 
 
+Change: TypeAlias = "Callable[[ScopeView], Sequence[Circuit] | None]"
+"""Says, in a transaction, which circuits become others, in full; None refuses what would be written."""
 NO_SCOPES = ScopeView(-1, {}, {})
 """Before the first look: no generation of a store is like this one."""
 
@@ -118,28 +117,6 @@ class Scoping(Fleet):
         if not inserted and self._one(GENERATION) == generation:
             raise fenced(run, epoch)
         return bool(inserted)
-
-    def append_ruled(
-        self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]], change: Change
-    ) -> tuple[Circuit, ...] | None:
-        """
-        Append records and change scopes in one transaction, by what the scopes are in it.
-
-        `change` is given the view and returns the circuits that become others, in full; None refuses: nothing is
-        written then. Return what it returned.
-
-        Raises:
-            Fenced: As for `append`.
-        """
-        now_ms = self._clock.now_ms()
-        with self._transaction("append to the journal") as cursor:
-            changed = change(self.scopes())
-            if changed is None:
-                return None
-            self._append_all(run, epoch, seq, items)
-            for one in changed:
-                self._keep(cursor, one, now_ms)
-        return tuple(changed)
 
     def _append_all(self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]]) -> None:
         for i, (key, record) in enumerate(items):

@@ -39,7 +39,6 @@ __all__ = [
     "places_taken",
     "scopes_of",
     "spread_ms",
-    "unavailable",
 ]
 
 PROBE_LOOK_MS = 1_000
@@ -115,6 +114,8 @@ class Bar(Struct, frozen=True):
     @property
     def text(self) -> str:
         """One line for people, without the time."""
+        if self.why == "pause":
+            return f"{self.scope} is paused" + (f" by {self.reason}" if self.reason else "")
         if self.why == "cooldown":
             return f"{self.scope} cools down"
         return f"{self.scope} is open ({self.reason})" if self.reason else f"{self.scope} is open"
@@ -279,9 +280,3 @@ def come_back_ms(bar: Bar, who: str, *, now_ms: int, deadline_ms: int) -> int:
     if deadline_ms:
         spread = min(spread, max(0, deadline_ms - bar.until_ms - 1))
     return bar.until_ms + int(draw * spread)
-
-
-def unavailable(circuits: Circuits, scope: str, *, now_ms: int, alive: Alive) -> str | None:
-    """Return why nothing can begin on a scope at this moment, for people; None: it can."""
-    bar = bar_of(circuits, scope, now_ms=now_ms, alive=alive)
-    return bar.text if bar is not None else None

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from yaoki.records._groups import GROUP_FIELDS, NANO, Charge, Group
 from yaoki.records._run import (
     Cancel,
     Checkpoint,
@@ -31,7 +32,7 @@ from yaoki.records._run import (
     Value,
 )
 from yaoki.records._scopes import Circuit
-from yaoki.records._steps import Adopt, Answer, Begin, Decision, Hold, Question, Refused, Settle, Undo
+from yaoki.records._steps import LADDER_MS, Adopt, Answer, Begin, Decision, Hold, Question, Refused, Settle, Undo
 from yaoki.records._words import (
     ABSENT,
     Cause,
@@ -47,12 +48,16 @@ from yaoki.records._words import (
 
 __all__ = [
     "ABSENT",
+    "GROUP_FIELDS",
     "KINDS",
+    "LADDER_MS",
+    "NANO",
     "Adopt",
     "Answer",
     "Begin",
     "Cancel",
     "Cause",
+    "Charge",
     "Checkpoint",
     "Circuit",
     "Claimed",
@@ -65,6 +70,7 @@ __all__ = [
     "FailureKind",
     "Fired",
     "Gap",
+    "Group",
     "Hold",
     "Parked",
     "Question",

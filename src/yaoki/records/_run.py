@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from yaoki.records._words import ABSENT, Failure, Spent
+from yaoki.records._words import ABSENT, Failure
 
 __all__ = [
     "Cancel",
@@ -50,15 +50,12 @@ class Checkpoint(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     turn: int
     form: Literal["base", "delta"] = "base"
     state: Raw
-    """base: the whole state; delta: what was appended, with references `{"$": [seq, "field"]}`."""
-    base: int = 0
-    """seq of the checkpoint a delta builds on."""
+    """base: the whole state; delta: what it has more than the one before, with references `{"$": [seq, "field"]}`."""
     prefix: str = ""
-    """Hash of the stored prefix; an edit in place shows here."""
-    spent: Spent | None = None
-    ledger: dict[str, list[str]] | None = None
-    """Slots by action that changed since the record this one builds on."""
-    orphans: list[str] | None = None
+    """
+    What the state put together from the last base and the deltas up to this one is held against: 8 characters chain
+    the deltas; 16, of earlier stores, are hex digits of the SHA-256 of the state.
+    """
 
 
 class TopUp(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

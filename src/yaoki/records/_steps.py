@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from yaoki.records._words import ABSENT, Cause, Effect, Executed, Failure
 
-__all__ = ["Adopt", "Answer", "Begin", "Decision", "Hold", "Question", "Refused", "Settle", "Undo"]
+__all__ = ["LADDER_MS", "Adopt", "Answer", "Begin", "Decision", "Hold", "Question", "Refused", "Settle", "Undo"]
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -26,6 +26,12 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     next_at: int = 0
     wait_ms: int = 0
     """How much of `retry_wait_s` this decision spends."""
+    rung: int = 0
+    """For `rung`: which one, by its place among those declared for the step, 0-based."""
+
+
+LADDER_MS = 900_000
+"""The deadline of a ladder whose begin names none. Data, whatever the default of `Retry` becomes."""
 
 
 class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -53,14 +59,22 @@ class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """`vendor/model/key`; `""` is the tool's name."""
     attempts_max: int = 8
     deadline_at: int = 0
-    """End of the whole ladder on this rung; 0 is none."""
+    """End of the whole ladder on this rung; 0 is `LADDER_MS` after `at`, as of most first attempts. Read `ends_at`."""
     base_ms: int = 500
     cap_ms: int = 60_000
     check_after_ms: int = 5_000
-    timeout_ms: int = 0
+    timeout_ms: int = 120_000
+    """Every attempt has a timeout; stores whose begins leave it out never left out another."""
     reserved: dict[str, float] | None = None
     pgid: int = 0
     """Process group of the attempt's children, if it starts any."""
+    given: Raw = ABSENT
+    """The arguments by name, of a tool with an `undo`: what is undone later may be called from no code any more."""
+
+    @property
+    def ends_at(self) -> int:
+        """End of the whole ladder on this rung."""
+        return self.deadline_at or self.at + LADDER_MS
 
 
 class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -85,7 +99,11 @@ class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     timeout: str = ""
     """For cause `timeout`: the identity of that `run.timeout`."""
     used: dict[str, float] | None = None
-    """Usage reported: tokens, cost_usd."""
+    """
+    Usage reported: tokens, cost_usd. It takes the place of what the begin reserved; none: that stays spent.
+    """
+    uncounted: str = ""
+    """What could not be counted of it, and why, for people."""
     unavailable: str = ""
     """A scope that this run does not use any more: its breaker opened, and is not to be probed."""
 
@@ -104,6 +122,10 @@ class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     deadline_at: int = 0
     joins: str = ""
     """For `question`: the step whose answer this equal call shares."""
+    schema: Raw = ABSENT
+    """For `signal`: the JSON schema of what it waits for, so that a signal is checked where no code is loaded."""
+    rung: int = 0
+    """Of which rung `deadline_at` is the deadline; as in a begin."""
 
 
 class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -111,7 +133,7 @@ class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     source: str
-    """A question's id, `check`, or the identity of the step whose slot it took."""
+    """A question's id, `check`, the identity of the step whose slot it took; or the rung: `cached`, `degrade`."""
     value: Raw = ABSENT
     failure: Failure | None = None
     """Set where what was recorded is no value: skipped, or happened with its value lost."""
@@ -120,6 +142,8 @@ class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     action: str = ""
     args: str = ""
     call: str = ""
+    gap: str = ""
+    """What is missing because a stand-in was taken; on the receipt, and told to a model."""
 
 
 class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -143,6 +167,8 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     default: Raw = ABSENT
     """What stands when it expires; nothing: a dead letter."""
     note: str = ""
+    retries: bool = False
+    """Asked in place of a wait, since a person watches: when it expires, the step is tried again."""
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -150,7 +176,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     question: str
-    verdict: Literal["happened", "not-happened", "skip", "abort", "value", "refused"]
+    verdict: Literal["happened", "not-happened", "skip", "abort", "value", "approved", "refused", "retry"]
     value: Raw = ABSENT
     by: str = ""
 
@@ -160,8 +186,13 @@ class Undo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     outcome: Literal["done", "failed", "by_hand"]
+    """failed: it was tried, and is to be done by hand now · by_hand: nothing here can undo it."""
     slot: int = 0
     action: str = ""
+    call: str = ""
+    """What is undone, for people."""
+    cause: str = ""
+    """The step whose ladder led to it; empty for a cancel."""
     failure: Failure | None = None
 
 

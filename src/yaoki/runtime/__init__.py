@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from yaoki.runtime._around import Around, around
 from yaoki.runtime._loop import Bound, Loop, loop
 from yaoki.runtime._receipt import Ask, Met, Receipt
 from yaoki.runtime._retry import retry
 from yaoki.runtime._run import AsyncRun, Run
 from yaoki.runtime._runner import Runner
 from yaoki.runtime._signature import INJECTED, Local
-from yaoki.runtime._survivors import end_survivors
+from yaoki.runtime._survivors import MARK, end_survivors
 from yaoki.runtime._tool import BoundTool, Feedback, ForModel, Happened, NotHappened, Tool, tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult
+from yaoki.runtime._usage import Usage
 
 if TYPE_CHECKING:
     from yaoki.runtime._async_runner import AsyncRunner
 
 __all__ = [
     "INJECTED",
+    "MARK",
+    "Around",
     "Ask",
     "AsyncRun",
     "AsyncRunner",
@@ -39,6 +43,8 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolbox",
+    "Usage",
+    "around",
     "end_survivors",
     "loop",
     "retry",

@@ -160,21 +160,36 @@ def call_alone(
     *,
     owner: object = None,
     meant: bool = False,
+    key: str = "",
 ) -> object:
     """
     Use a tool outside any run: its policy alone.
 
+    Args:
+        tool: What to call.
+        args: By position.
+        kwargs: By name, without what is injected.
+        owner: A method's `self`.
+        meant: Whether it may be called while this process drives a run, whatever its effect.
+        key: The idempotency key, for a check; by default a fresh one.
+
     Raises:
         TypeError: The caller sends a parameter that Yaoki fills in.
-        OutsideRun: An effect, while this process drives a run, unless it is meant.
+        OutsideRun: It needs an approval, or has an effect while this process drives a run, unless it is meant.
     """
+    if not meant and tool.approve is not None:
+        msg = (
+            f"{tool.name} was called without a run, where nobody can allow it; nothing was executed. "
+            f"Call it in a loop, or {tool.name}.outside(…) if it is meant without approval."
+        )
+        raise OutsideRun(msg)
     if not meant and tool.effect is not Effect.READ_ONLY and _context.driving():
         _refuse_outside(tool, args, kwargs)
     injected = tool.params.injected
     if injected:
         if not injected.isdisjoint(kwargs):
             tool.params.bind(args, kwargs)  # raises, as it does inside a run
-        kwargs = {**kwargs, **injected_alone(tool)}
+        kwargs = {**kwargs, **injected_alone(tool, key)}
     if owner is not None:
         args = (owner, *args)
     try:
@@ -183,14 +198,14 @@ def call_alone(
         return recover_sync(tool, args, kwargs, error)
 
 
-def injected_alone(tool: Tool[Any, Any]) -> dict[str, Any]:
-    """Return injected arguments for a call without a run: a fresh key, kept through its retries."""
+def injected_alone(tool: Tool[Any, Any], key: str = "") -> dict[str, Any]:
+    """Return injected arguments for a call without a run: a fresh key, kept through its retries and for its check."""
     values: dict[str, Any] = {
-        "idempotency_key": "",
+        "idempotency_key": key,
         "feedback": None,
         "timeout_s": tool.timeout_s,
     }
-    if "idempotency_key" in tool.params.injected:
+    if not key and "idempotency_key" in tool.params.injected:
         values["idempotency_key"] = SYSTEM_CLOCK.new_id()
     return {name: values[name] for name in tool.params.injected}
 
@@ -251,7 +266,8 @@ def ask_check(tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any
     check = tool.check
     assert check is not None
     owner = args[0] if check.is_method else None
-    return call_alone(check, (), _given(tool, args, kwargs), owner=owner, meant=True)
+    key: str = kwargs.get("idempotency_key", "") if "idempotency_key" in tool.params.injected else ""
+    return call_alone(check, (), _given(tool, args, kwargs), owner=owner, meant=True, key=key)
 
 
 def happened_on_wire(verdict: Any) -> bytes | None:

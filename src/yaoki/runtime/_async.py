@@ -10,16 +10,19 @@ from yaoki.errors import Fenced, JournalError, Passing
 from yaoki.records import Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
-from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
+from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._deadlines import bounded, dressed_cancel
 from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._entering import enter_inline
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
+from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
-from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, enter_inline, poll_posts
+from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
+    from yaoki.policy import Admission
     from yaoki.records import Record
     from yaoki.runtime._commits import Commits
     from yaoki.runtime._live import Branch, Live
@@ -90,6 +93,10 @@ class AsyncDriver:
             return self.plain.perform(step, branch)
         return _Performance(self, step, branch).run()
 
+    async def drive(self, steps: Steps, branch: Branch) -> Any:
+        """Perform effects that belong to no call of the loop."""
+        return await _Performance(self, None, branch, steps).run()
+
     # --- quiet
 
     def enter_op(self, branch: Branch) -> None:
@@ -136,16 +143,23 @@ class AsyncDriver:
                 sleeper.set_result(None)
         self.check_quiet()
 
-    def settled(self, key: str) -> None:
-        """Wake the calls that share a step's answer: it may have come."""
+    def settled(self, key: str, record: Record) -> None:
+        """Wake the calls that share a step's answer: it may have come; and those that wait for what it reserved."""
         for held in self.held:
-            if held.suspend.waits_for == "join" and held.suspend.text == key and not held.wake.done():
+            suspend = held.suspend
+            room = suspend.room and type(record) is Settle
+            if (room or (suspend.waits_for == "join" and suspend.text == key)) and not held.wake.done():
                 held.wake.set_result(None)
 
     def posted(self) -> None:
         """Look for answers, top-ups and cancels, and wake whom they concern."""
-        came = poll_posts(self.live)
-        if not came and self.live.halt is None and not any(held.suspend.waits_for == "pause" for held in self.held):
+        live = self.live
+        shared = [held for held in self.held if held.suspend.freed >= 0]
+        if shared and live.journal.freed(live.group) > min(held.suspend.freed for held in shared):
+            for held in shared:
+                _wake(held.wake)
+        came = poll_posts(live)
+        if not came and live.halt is None and not any(held.suspend.waits_for == "pause" for held in self.held):
             return
         for held in list(self.held):
             if not _may_go_on(self.live, held):
@@ -232,14 +246,14 @@ class AsyncDriver:
         if gate is not None:
             await gate.acquire()
 
-    async def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
-        """Wait in memory, or suspended if the wait is long."""
+    async def wait_until(self, until_ms: int, reason: str, branch: Branch, *, through: bool = False) -> None:
+        """Wait in memory, or suspended if the wait is long; see `Wait` for what goes `through`."""
         live = self.live
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=until_ms)
         cut = ends_ms < until_ms
         while not skipping():
             left_s = (min(until_ms, ends_ms) - live.now_ms()) / 1000
-            if live.halt is not None:
+            if live.stopped(through=through):
                 return
             if left_s <= 0:
                 if cut:  # a run.timeout around it ends first: that is what comes, never the end of this wait
@@ -270,11 +284,12 @@ class AsyncDriver:
 class _Performance:
     """One step being performed."""
 
-    __slots__ = ("_branch", "_cancelled", "_driver", "_step")
+    __slots__ = ("_branch", "_cancelled", "_driver", "_step", "_steps")
 
-    def __init__(self, driver: AsyncDriver, step: Step, branch: Branch) -> None:
+    def __init__(self, driver: AsyncDriver, step: Step | None, branch: Branch, steps: Steps | None = None) -> None:
         self._driver = driver
         self._step = step
+        self._steps = steps
         self._branch = branch
         self._cancelled: BaseException | None = None
 
@@ -298,13 +313,17 @@ class _Performance:
             raise
         finally:
             driver.performing.discard(task)
-            driver.live.driven.discard(self._step.key)
+            if self._step is not None:
+                driver.live.driven.discard(self._step.key)
             driver.leave_op(branch)
         return value
 
     async def _perform(self) -> Any:
         """Bring the step to its outcome; a new one that nothing stands in the way of takes no ladder."""
         live, step = self._driver.live, self._step
+        if step is None:
+            assert self._steps is not None
+            return await self._drive(self._steps)
         live.driven.add(step.key)
         self._driver.commits.look()
         begin = begin_at_once(live, step)
@@ -343,17 +362,16 @@ class _Performance:
         if self._cancelled is not None:
             raise self._cancelled
         if isinstance(effect, Wait):
-            await self._driver.wait_until(effect.until_ms, effect.reason, self._branch)
+            await self._driver.wait_until(effect.until_ms, effect.reason, self._branch, through=effect.through)
         else:
             await self._driver.hold(effect, self._branch)
 
-    async def _enter(self, enter: Enter) -> bool:
-        """Append a begin that asks its scope in its own transaction; what is pending goes before it."""
+    async def _enter(self, enter: Enter) -> Admission | None:
+        """Append a begin that may be refused in its own transaction; what is pending goes before it."""
         driver = self._driver
         driver.commits.flush()
-        if not enter_inline(driver.live, enter.step, enter.begin, Barrier.WRITTEN):
-            return False
-        if enter.barrier is Barrier.SYNCED and self._cancelled is None:
+        refused = enter_inline(driver.live, enter.step, enter.begin, Barrier.WRITTEN)
+        if refused is None and enter.barrier is Barrier.SYNCED and self._cancelled is None:
             try:
                 await driver.commits.synced()
             except JournalError as error:
@@ -361,7 +379,7 @@ class _Performance:
                 raise
             except asyncio.CancelledError as error:
                 self._cancelled = error
-        return True
+        return refused
 
     async def _write(self, write: Write) -> None:
         live = self._driver.live
@@ -372,7 +390,7 @@ class _Performance:
             commits.flush()
             commit_inline(live, write.key, write.record, write.barrier)
             if self._driver.held:
-                self._driver.settled(write.key)
+                self._driver.settled(write.key, write.record)
             return
         if live.detached:
             raise Fenced(f"run {live.name} is no longer driven here")
@@ -391,7 +409,7 @@ class _Performance:
             raise
         live.show(write.key, write.record)
         if self._driver.held:
-            self._driver.settled(write.key)
+            self._driver.settled(write.key, write.record)
 
     async def _call(self, call: Call) -> object:
         driver, branch = self._driver, self._branch
@@ -406,7 +424,7 @@ class _Performance:
         assert task is not None
         cancelling = task.cancelling()
         driver.attempting.add(task)
-        token = _context.enter(_context.InAttempt(step.tool.name))
+        token = _context.enter(_context.InAttempt(step))
         try:
             extra = call.injected or {}
             return await bounded(step.tool.fn(*step.given, **step.named, **extra), call.timeout_s)

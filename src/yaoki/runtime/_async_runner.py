@@ -12,7 +12,7 @@ from yaoki.runtime import _context
 from yaoki.runtime._async import AsyncDriver
 from yaoki.runtime._base import Base, loop_of, next_move
 from yaoki.runtime._commits import Commits
-from yaoki.runtime._drive import Returned, conclude, take_up
+from yaoki.runtime._drive import Returned, conclude, take_up, undo_all
 from yaoki.runtime._live import Halt
 from yaoki.runtime._run import AsyncRun
 from yaoki.runtime._sync import POLL_S
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from yaoki.journal import Claim
-    from yaoki.records import Entry
+    from yaoki.records import Entry, Group
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
@@ -56,6 +56,8 @@ class AsyncRunner(Base):
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
+        if self._telling is not None:
+            await asyncio.to_thread(self._telling.stop, self._drain_s)
         self._close()
 
     async def run(self, bound: Bound[R], *, run_id: str | None = None) -> Receipt[R]:
@@ -283,13 +285,27 @@ class AsyncRunner(Base):
         """Answer a question, as `Runner.answer`."""
         return self._on_store.answer(run_id, ask, verdict, value, by=by)
 
-    async def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
+    async def cancel(self, run_id: str, *, compensate: bool = False, by: str = "") -> Receipt[Any]:
         """Order a run to stop, as `Runner.cancel`."""
-        return self._on_store.cancel(run_id, by=by)
+        return self._on_store.cancel(run_id, compensate=compensate, by=by)
 
     async def top_up(self, run_id: str, *, by: str = "", **add: float) -> Receipt[Any]:
         """Add to a run's budget, as `Runner.top_up`."""
         return self._on_store.top_up(run_id, add, by=by)
+
+    async def group(
+        self, name: str, *, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None
+    ) -> Group:
+        """Set the budget of a group, as `Runner.group`."""
+        return self._on_store.group(name, {"calls": calls, "tokens": tokens, "cost_usd": cost_usd})
+
+    async def top_up_group(self, name: str, **add: float) -> Group:
+        """Add to a group's budget, as `Runner.top_up_group`."""
+        return self._on_store.top_up_group(name, add)
+
+    async def groups(self) -> builtins.list[Group]:
+        """Return the groups of the store and what they have spent, by name; at most 1,000."""
+        return [*self.store.groups()]
 
     async def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
         """Send a signal to a run, as `Runner.signal`."""
@@ -316,6 +332,9 @@ async def _loop(live: Live, bound: Bound[Any], *, restart: bool) -> Any:
     live.main.owner = asyncio.current_task()
     _context.enter(live.main)
     try:
+        if live.compensating:
+            driver: Any = live.driver
+            await driver.drive(undo_all(live), live.main)
         return await bound.loop.fn(AsyncRun(live, restart_at_checkpoint=restart), **bound.values)
     except SystemExit as error:
         return _Exit(error)

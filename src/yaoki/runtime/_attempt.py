@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
-from yaoki.classify import attempt_timed_out, classify
-from yaoki.errors import EncodingError
-from yaoki.policy import Ladder, decide, in_doubt, keyed_conflict
+from yaoki.policy import Admission, in_doubt
 from yaoki.records import (
     ABSENT,
+    LADDER_MS,
     Adopt,
     Begin,
-    Cause,
-    Decision,
     Effect,
-    Executed,
     Failure,
-    FailureKind,
-    Settle,
-    strongest,
 )
-from yaoki.runtime._barred import ended_settle, hold_of, until_available
-from yaoki.runtime._doubt import question_of
-from yaoki.runtime._effects import Barrier, Call, EffectOf, Enter, Raised, Steps, Suspend, Write
-from yaoki.runtime._failures import own_failure, placed
+from yaoki.runtime._acting import act_on
+from yaoki.runtime._approve import approval_asked
+from yaoki.runtime._barred import hold_of, rung_to_start_on, until_available
+from yaoki.runtime._effects import Barrier, Call, EffectOf, Enter, Steps, Suspend, Write
 from yaoki.runtime._live import Halt, Live
 from yaoki.runtime._orphans import orphans_asked_about, tool_has_orphans
+from yaoki.runtime._settling import ended_settle, judge, moved_on, settle
 from yaoki.runtime._step import Step, action_key
 from yaoki.runtime._tool import Feedback
 
@@ -37,83 +31,115 @@ if TYPE_CHECKING:
 
     from yaoki.runtime._past import Past
 
-__all__ = [
-    "Kept",
-    "Rejected",
-    "adopted",
-    "attempt",
-    "barrier_of",
-    "call_of",
-    "decide_for",
-    "first_begin",
-    "hold_of",
-    "judge",
-    "settle",
-]
-
-_FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
-_SYNCED_SETTLE = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
+__all__ = ["adopted", "attempt", "barrier_of", "call_of", "first_begin"]
 
 
-def attempt(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+def attempt(
+    live: Live, step: Step, past: Past | None, rung: int | None = None
+) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     """
     Make one attempt, if it is admitted; return whether there is a value, and it.
+
+    On another `rung` than the last one, attempts, deadline and key start anew. A ladder whose tool cannot be used
+    now starts on the rung of a fallback that can, with no attempt of its own.
 
     A step without a slot takes one only now: while it waited to be admitted, an equal call may have taken the
     lowest, or have come into doubt, which this one then joins.
     """
-    tool = step.tool
-    retry = tool.retry
-    now_ms = live.now_ms()
-    first = past is None or not past.attempts or past.question is not None
-    deadline_ms = now_ms + int(retry.deadline_s * 1000)
-    stands = past is not None and past.deadline_stands  # a person's order starts it anew
-    if past is not None and stands:
-        deadline_ms = _deadline_left(live, past)
+    before = 0 if past is None else past.rung
+    starts = rung is None and not before and (past is None or not past.attempts)
+    rung = before if rung is None else rung
+    known = past.begin.tool if past is not None and past.begin is not None and rung == before else ""
+    if not act_on(live, step, rung, known):
+        assert past is not None
+        yield Write(step.key, moved_on(live, past, f"the fallback {known} is declared no more"))
+        return False, None
+    stand = _Stand(live, step, past, rung)
+    refused: Admission | None = None
     while True:
-        if live.halt is not None:
+        if live.halt is not None and not live.undoing(step):
             yield Suspend("halt")
-        admission = live.admit(first=first, deadline_ms=deadline_ms, now_ms=now_ms)
+        if starts and refused is None and (rung := rung_to_start_on(live, step, past)) != stand.rung:
+            act_on(live, step, rung)
+            stand = _Stand(live, step, past, rung)
+        admission = refused or stand.admission(live, step)
+        refused = None
         if admission.go:
-            available = yield from until_available(live, step, past, deadline_ms, stands=stands)
+            available = yield from until_available(
+                live, step, past, stand.deadline_ms, rung=stand.rung, stands=stand.stands
+            )
             if available == "never":
                 return False, None
             if available == "now":
-                made = yield from _made(live, step, now_ms, deadline_ms)
-                if made is not None:
+                made = yield from _made(live, step, stand)
+                if not isinstance(made, Admission):
                     return made
+                refused = None if made.wait == "scope" else made
+            stand.stands = stand.stands or available == "waited"
+            stand.move(live.now_ms(), give_back=available == "unpaused")
             past = live.history.steps.get(step.key)
-            stands = stands or available == "waited"
-            deadline_ms += live.now_ms() - now_ms if available == "unpaused" else 0
-            now_ms = live.now_ms()
             continue
         in_question = past is not None and bool(admission.cap) and in_doubt(past.effect, past.executed)
         if past is not None and (admission.stop == "ladder" or in_question):
             yield Write(step.key, ended_settle(live, step, past, admission.text))
             return False, None
-        yield from _not_admitted(live, step, past, admission.cap, admission.stop, admission.text, deadline_ms)
-        waited_ms = live.now_ms() - now_ms
-        now_ms += waited_ms
-        deadline_ms += waited_ms
+        yield from _not_admitted(live, step, past, admission, stand)
+        stand.move(live.now_ms(), give_back=True)
 
 
-def _made(live: Live, step: Step, now_ms: int, deadline_ms: int) -> Generator[EffectOf, Any, tuple[bool, Any] | None]:
-    """Begin an admitted attempt and make it; None where its scope was barred in the moment it began."""
+class _Stand:
+    """Where a ladder stands before its next attempt: on which rung, until when, with what reserved."""
+
+    __slots__ = ("before", "deadline_ms", "first", "now_ms", "reserved", "rung", "stands")
+
+    def __init__(self, live: Live, step: Step, past: Past | None, rung: int) -> None:
+        """Take it from the journal; the tool of that rung acts for the step already."""
+        self.rung = rung
+        self.before = 0 if past is None else past.rung
+        ladder = past if rung == self.before else None
+        held = past if past is not None and past.hold is not None and past.hold.rung == rung else ladder
+        self.first = ladder is None or not ladder.attempts or ladder.ordered
+        self.stands = held is not None and held.deadline_stands
+        """Whether the deadline is in the journal; else it starts now: with a ladder, and with a person's order."""
+        self.now_ms = live.now_ms()
+        self.deadline_ms = self.now_ms + step.tool.deadline_ms
+        if held is not None and self.stands:  # what was waited for a person or a budget is given back
+            self.deadline_ms = held.deadline_at + max(0, live.history.waited_ms - held.waited_ms)
+        self.reserved = step.tool.reserves(step.values)
+
+    def admission(self, live: Live, step: Step) -> Admission:
+        """Return whether the run and its budgets let the attempt begin."""
+        return live.admit(
+            step, first=self.first, deadline_ms=self.deadline_ms, now_ms=self.now_ms, reserved=self.reserved
+        )
+
+    def move(self, now_ms: int, *, give_back: bool) -> None:
+        """Go on at a later time; the deadline moves with it if what was waited for is nobody's fault."""
+        if give_back:
+            self.deadline_ms += now_ms - self.now_ms
+        self.now_ms = now_ms
+
+
+def _made(live: Live, step: Step, stand: _Stand) -> Generator[EffectOf, Any, tuple[bool, Any] | Admission]:
+    """Begin an admitted attempt and make it; or return why it was refused in the moment it began."""
     past = live.history.steps.get(step.key)
     if past is None and step.branch.replaying:
         # A run.timeout around this step fired, in the journal, before it was ever begun: it comes first again.
         yield Suspend("replay")
     slot = past.slot if past is not None else -1
     if slot < 0:
+        act_on(live, step, 0)  # it is the call as it was made that is approved, and held against orphans
         slot = yield from _slot_for(live, step, past)
         if slot < 0:
             return False, None
+        act_on(live, step, stand.rung)
         past = live.history.steps.get(step.key)
-    number = 1 if past is None else past.attempts + 1
-    begin = _begin(live, step, past, now_ms, number, slot, deadline_ms)
-    if not (yield Enter(step, begin, barrier_of(begin))):
-        return None
-    outcome = yield call_of(step, past, begin, now_ms)
+    number = 1 if past is None or stand.rung != stand.before else past.attempts + 1
+    begin = _begin(live, step, past, stand.now_ms, number, slot, stand.deadline_ms, stand.reserved, stand.rung)
+    refused: Admission | None = yield Enter(step, begin, barrier_of(begin))
+    if refused is not None:
+        return refused
+    outcome = yield call_of(step, past, begin, stand.now_ms)
     return (yield from settle(live, step, begin, outcome, judge(live, step, begin, outcome)))
 
 
@@ -126,7 +152,9 @@ def _slot_for(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, 
     if joined is not None:
         yield Write(step.key, hold_of(live, step, "question", joins=joined.step))
         return -1
-    if live.history.stale_tools and (yield from orphans_asked_about(live, step, past)):
+    if live.history.stale_tools and (yield from orphans_asked_about(live, step, past, slot)):
+        return -1
+    if step.tool.approve is not None and (yield from approval_asked(live, step, live.history.steps.get(step.key))):
         return -1
     return slot
 
@@ -137,14 +165,17 @@ def first_begin(live: Live, step: Step) -> Begin | None:
 
     The way of nearly every step, so it takes no generator: the same questions as `attempt` asks, all answered yes.
     """
-    if live.halt is not None or step.branch.replaying or tool_has_orphans(live, step) or not live.scopes.clear(step):
+    if live.halt is not None or live.group or step.branch.replaying or tool_has_orphans(live, step):
+        return None
+    if step.tool.approve is not None or not live.scopes.clear(step):
         return None
     now_ms = live.now_ms()
     deadline_ms = now_ms + step.tool.deadline_ms
-    if not live.admit(first=True, deadline_ms=deadline_ms, now_ms=now_ms).go:
+    reserved = None if step.tool.agent.reserve is None else step.tool.reserves(step.values)
+    if not live.admit(step, first=True, deadline_ms=deadline_ms, now_ms=now_ms, reserved=reserved).go:
         return None
     slot, joined = live.history.slots.lowest(step.action, step.key, live.driven)
-    return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms)
+    return None if joined is not None else _begin(live, step, None, now_ms, 1, slot, deadline_ms, reserved)
 
 
 def barrier_of(begin: Begin) -> Barrier:
@@ -154,68 +185,84 @@ def barrier_of(begin: Begin) -> Barrier:
 
 def call_of(step: Step, past: Past | None, begin: Begin, now_ms: int) -> Call:
     """Return the call of an attempt: bounded by its timeout and what is left of the deadline."""
-    timeout_s = min(step.tool.timeout_s, max(0.001, (begin.deadline_at - now_ms) / 1000))
+    timeout_s = min(step.tool.timeout_s, max(0.001, (begin.ends_at - now_ms) / 1000))
     return Call(step, _injected(step, past, begin, timeout_s) if step.tool.params.injected else None, timeout_s)
 
 
-def settle(
-    live: Live, step: Step, begin: Begin, outcome: object, kept: Kept | Rejected | None
-) -> Generator[EffectOf, Any, tuple[bool, Any]]:
-    """Record what came of a call, as it was judged; return whether there is a value, and it."""
-    if isinstance(kept, Kept):
-        yield Write(step.key, kept.settle, kept.barrier)
-        return True, kept.value
-    if isinstance(outcome, Raised):
-        yield from _failed(live, step, begin, outcome)
-    elif kept is not None:
-        yield from _settle_failure(live, step, begin, kept.failure, value_lost=kept.lost, output=kept.output)
-    return False, None
-
-
-def _begin(live: Live, step: Step, past: Past | None, now_ms: int, number: int, slot: int, deadline_ms: int) -> Begin:
+def _begin(
+    live: Live,
+    step: Step,
+    past: Past | None,
+    now_ms: int,
+    number: int,
+    slot: int,
+    deadline_ms: int,
+    reserved: dict[str, float] | None,
+    rung: int = 0,
+) -> Begin:
     """Return the record; what the tool alone decides was made ready when it was declared."""
     tool = step.tool
-    effect = step.effect
+    effect = tool.effect_of(step.values) if rung else step.effect
     assert effect is not None
     attempts_max, base_ms, cap_ms, check_after_ms, timeout_ms = tool.recorded
     return Begin(
         at=now_ms,
         attempt=number,
-        rung=0 if past is None else past.rung,
+        rung=rung,
         slot=slot,
-        key=past.key if past is not None and past.key else action_key(live.name, step.action, slot),
+        key=_key_of(live, step, past, slot, rung),
         action=step.action,
         args="" if step.args == step.action else step.args,
+        tool=tool.name if rung else "",
         call=step.call,
         call_id=step.call_id,
         effect=effect,
         undeclared=tool.undeclared,
         scope=tool.scope_of(step.values),
         attempts_max=max(attempts_max, number),
-        deadline_at=deadline_ms,
+        deadline_at=0 if deadline_ms == now_ms + LADDER_MS else deadline_ms,
         base_ms=base_ms,
         cap_ms=cap_ms,
         check_after_ms=check_after_ms,
         timeout_ms=timeout_ms,
+        reserved=reserved,
         pgid=live.limits.pgid,
+        given=ABSENT if tool.undo is None else live.given_to(step),
     )
 
 
-def _not_admitted(live: Live, step: Step, past: Past | None, cap: str, stop: str, text: str, deadline_ms: int) -> Steps:
-    if stop == "cancel":
+def _key_of(live: Live, step: Step, past: Past | None, slot: int, rung: int) -> str:
+    """Return the key an action has, once it has one on this rung."""
+    if step.fixed_key:
+        return step.fixed_key
+    if rung:
+        known = past.begin if past is not None and past.rung == rung else None
+        return known.key if known is not None else action_key(live.name, step.action, slot, rung)
+    return past.key if past is not None and past.key else action_key(live.name, step.action, slot)
+
+
+def _not_admitted(live: Live, step: Step, past: Past | None, admission: Admission, stand: _Stand) -> Steps:
+    text = admission.text
+    if admission.stop == "cancel":
         live.stop_with(Halt(to="cancelled", text=text, stopped_by="cancel", step=step.key))
         yield Suspend("halt")
-    elif cap:
-        live.stop_with(Halt(to="capped", text=text, stopped_by=cap, step=step.key))
+    elif admission.cap:
+        live.stop_with(Halt(to="capped", text=text, stopped_by=admission.cap, step=step.key))
         yield Suspend("halt")
     else:
         if past is None and step.key not in live.history.steps:
-            yield Write(step.key, hold_of(live, step, "budget", deadline_ms))
-        yield Suspend("budget", text=text)
+            yield Write(step.key, hold_of(live, step, "budget", stand.deadline_ms, rung=stand.rung))
+        yield Suspend("budget", text=text, room=admission.wait == "room", freed=admission.freed)
 
 
 def adopted(
-    live: Live, step: Step, past: Past | None, source: str, value: Raw, failure: Failure | None = None
+    live: Live,
+    step: Step,
+    past: Past | None,
+    source: str,
+    value: Raw,
+    failure: Failure | None = None,
+    gap: str = "",
 ) -> Adopt:
     return Adopt(
         at=live.now_ms(),
@@ -227,12 +274,8 @@ def adopted(
         action=step.action,
         args="" if step.args == step.action else step.args,
         call=step.call,
+        gap=gap,
     )
-
-
-def _deadline_left(live: Live, past: Past) -> int:
-    """Return the ladder's deadline; time spent waiting for a person or a budget is given back."""
-    return past.deadline_at + max(0, live.history.waited_ms - past.waited_ms)
 
 
 def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> dict[str, object]:
@@ -240,159 +283,9 @@ def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> 
     if past is not None and past.outputs:
         output, why = past.outputs[-1]
         feedback = Feedback(output=msgspec.json.decode(output), error=why, attempt=begin.attempt)
-    values: dict[str, object] = {"idempotency_key": begin.key, "feedback": feedback, "timeout_s": timeout_s}
+    values: dict[str, object] = {
+        "idempotency_key": step.about or begin.key,
+        "feedback": feedback,
+        "timeout_s": timeout_s,
+    }
     return {name: values[name] for name in step.tool.params.injected}
-
-
-class Kept(NamedTuple):
-    """A call's value as it is recorded, and as the loop gets it."""
-
-    settle: Settle
-    value: object
-    barrier: Barrier
-
-
-class Rejected(NamedTuple):
-    """A call's value that is not kept, and why."""
-
-    failure: Failure
-    lost: bool
-    output: Raw
-
-
-def judge(live: Live, step: Step, begin: Begin, outcome: object) -> Kept | Rejected | None:
-    """Return what is kept of a call that returned, or why nothing is; None if it raised."""
-    if type(outcome) is Raised:
-        return None
-    tool = step.tool
-    try:
-        data = tool.codec.encode(outcome)
-        if len(data) > live.limits.result_max_bytes:
-            msg = f"its result has {len(data):,} bytes; result_max_bytes is {live.limits.result_max_bytes:,}"
-            raise EncodingError(msg)  # noqa: TRY301
-        decoded = tool.codec.decode(data)
-    except EncodingError as error:
-        failure = own_failure(FailureKind.PROGRAMMING, "value.lost", f"{tool.name}: {error}", Executed.YES)
-        return Rejected(failure, lost=True, output=ABSENT)
-    raw = Raw(data)
-    if tool.agent.validate is not None:
-        wrong = _verdict(tool.agent.validate, decoded)
-        if wrong is not None:
-            failure = own_failure(FailureKind.SEMANTIC, "output.rejected", wrong, Executed.YES)
-            return Rejected(failure, lost=False, output=raw)
-    barrier = Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN
-    return Kept(Settle(at=live.now_ms(), attempt=begin.attempt, rung=begin.rung, value=raw), decoded, barrier)
-
-
-def _verdict(validate: Any, value: object) -> str | None:
-    """Return why a validator rejects a value, or None."""
-    try:
-        verdict = validate(value)
-    except Exception as error:  # noqa: BLE001 - raising is how a validator rejects
-        return f"{type(error).__name__}: {error}"[:2000]
-    return "the validator returned False" if verdict is False else None
-
-
-def _failed(live: Live, step: Step, begin: Begin, raised: Raised) -> Steps:
-    """The call raised: settle what was begun, with what is decided about it."""
-    error = raised.error
-    if raised.cause is not None:
-        yield Write(step.key, _cancelled(live, begin, raised))
-        if raised.cause is Cause.TIMEOUT and in_doubt(begin.effect, Executed.MAYBE):
-            past = live.history.steps[step.key]
-            yield Write(step.key, question_of(live, step, past, "doubt"))
-        raise error
-    now_ms = live.now_ms()
-    failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
-    if failure.kind is FailureKind.PROGRAMMING:  # a bug: whoever reads it needs the line
-        code = getattr(step.tool.fn, "__code__", None)
-        failure = placed(failure, error, code.co_filename if code is not None else "")
-    before = live.history.steps[step.key].executed
-    failure = keyed_conflict(failure, begin.effect, before)
-    yield from _settle_failure(live, step, begin, failure, thread_alive=raised.thread_alive)
-
-
-def _cancelled(live: Live, begin: Begin, raised: Raised) -> Settle:
-    """Control flow does not undo an attempt already begun: it costs, and may have happened if it started."""
-    return Settle(
-        at=live.now_ms(),
-        attempt=begin.attempt,
-        rung=begin.rung,
-        outcome="cancelled",
-        executed=Executed.MAYBE if raised.started else Executed.NO,
-        cause=raised.cause or Cause.LOOP,
-        timeout=raised.timeout_key,
-        decision=Decision(do="pass", why="control flow"),
-    )
-
-
-def _settle_failure(
-    live: Live,
-    step: Step,
-    begin: Begin,
-    failure: Failure,
-    *,
-    value_lost: bool = False,
-    output: Raw = ABSENT,
-    thread_alive: bool = False,
-) -> Steps:
-    past = live.history.steps[step.key]
-    now_ms = live.now_ms()
-    decision = decide_for(live, step, past, failure, begin, now_ms, output=output, thread_alive=thread_alive)
-    settle = Settle(
-        at=now_ms,
-        attempt=begin.attempt,
-        rung=begin.rung,
-        outcome="failed",
-        executed=failure.executed,
-        failure=failure,
-        decision=decision,
-        value_lost=value_lost or (failure.executed is Executed.YES and output is ABSENT),
-        output=output,
-    )
-    yield Write(step.key, settle, Barrier.STARTED if begin.effect in _SYNCED_SETTLE else Barrier.WRITTEN)
-
-
-def decide_for(
-    live: Live,
-    step: Step,
-    past: Past,
-    failure: Failure,
-    begin: Begin,
-    now_ms: int,
-    *,
-    output: Raw = ABSENT,
-    thread_alive: bool = False,
-    executed: Executed | None = None,
-) -> Decision:
-    """Put a step's position before the policy."""
-    tool = step.tool
-    retry = tool.retry
-    rungs = tool.rungs or live.loop.rungs
-    budget, spent = live.budget, live.history.spent
-    repeated = past.last is not None and past.last.failure is not None
-    same = repeated and past.last.failure.fingerprint == failure.fingerprint  # type: ignore[union-attr]
-    position = Ladder(
-        effect=begin.effect,
-        executed=strongest(past.executed, failure.executed) if executed is None else executed,
-        attempts=begin.attempt,
-        attempts_max=retry.attempts_max,
-        deadline_ms=begin.deadline_at,
-        base_s=retry.base_s,
-        cap_s=retry.cap_s,
-        unknown_attempts=retry.unknown_attempts,
-        same_error_limit=retry.same_error_limit,
-        same_error=past.same_error + 1 if same else 1,
-        semantic=past.semantic + (output is not ABSENT),
-        repairs_max=tool.agent.repairs_max,
-        repairable="feedback" in tool.params.injected,
-        output_changed=not past.outputs or bytes(past.outputs[-1][0]) != bytes(output),
-        has_check=tool.check is not None,
-        check_after_s=tool.check_after_s,
-        unsure=tool.agent.unsure,
-        has_rung=len(rungs) > 1,
-        thread_alive=thread_alive,
-        retries_left=budget.left(spent, "retries"),
-        retry_wait_left_s=budget.left(spent, "retry_wait_s"),
-    )
-    return decide(failure, position, now_ms=now_ms, rng=live.clock.rng())

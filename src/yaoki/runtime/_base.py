@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from yaoki.events import Observer
     from yaoki.journal import Claim, Journal, RunRow
+    from yaoki.notify import Notice, Notify
     from yaoki.runtime._live import Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
+    from yaoki.runtime._telling import Telling
 
 __all__ = ["Base", "driven_by", "loop_of", "next_move"]
 
@@ -44,6 +46,8 @@ class Base:
         drain_s: float = 5,
         on_wait: Callable[[Receipt[Any]], None] | None = None,
         observers: Sequence[Observer] = (),
+        notify: Notify | str | Callable[[Notice], object] | Sequence[str | Callable[[Notice], object]] | None = None,
+        interactive: bool = False,
         clock: Clock | None = None,
         restart_at_checkpoint: bool = False,
         verbs_only: bool = False,
@@ -59,13 +63,18 @@ class Base:
             "result_max_bytes": result_max_bytes,
             "drain_s": drain_s,
             "on_wait": on_wait,
+            "interactive": interactive,
             "observers": observers,
             "clock": clock,
             "restart_at_checkpoint": restart_at_checkpoint,
         }
         self._clock = clock or SystemClock()
         self._limits = Limits(
-            park_after_s=park_after_s, result_max_bytes=result_max_bytes, drain_s=drain_s, pgid=own_group()
+            park_after_s=park_after_s,
+            result_max_bytes=result_max_bytes,
+            drain_s=drain_s,
+            interactive=interactive,
+            pgid=own_group(),
         )
         self._on_wait = on_wait
         self._observers = tuple(observers)
@@ -76,6 +85,20 @@ class Base:
         self._worker = not (verbs_only or submits_only)
         self._journal: Journal | None = None
         self._stop = _Stop()
+        self._telling = self._tellers(notify)
+
+    def _tellers(self, notify: object) -> Telling | None:
+        """Return who tells people; a runner that drives nothing tells nobody, and needs none of its modules."""
+        if not notify or not self._worker:
+            return None
+        from yaoki.runtime._telling import Telling, settings_of
+
+        settings = settings_of(notify)  # type: ignore[arg-type]
+        if settings is None:
+            return None
+        telling = Telling(settings, store=self._store, clock=self._clock)
+        self._observers = (*self._observers, telling.seen)
+        return telling
 
     def _open(self) -> None:
         if self._journal is None:
@@ -91,8 +114,12 @@ class Base:
                 worker=self._worker,
                 sync_every_ms=self._sync_every_ms,
             )
+            if self._telling is not None:
+                self._telling.start(self._journal.worker)
 
     def _close(self) -> None:
+        if self._telling is not None:
+            self._telling.stop(self._limits.drain_s)
         journal, self._journal = self._journal, None
         if journal is not None:
             journal.close()
@@ -137,6 +164,10 @@ class Base:
         row = self.store.create(name, loop=loop.name, input=bound.data, file=loop.file, group=group)
         if row.loop != loop.name:
             msg = f"run {name} belongs to loop {row.loop}, not {loop.name}; choose another run id. Nothing was changed."
+            raise InputMismatch(msg, name)
+        if group and row.group != group:
+            whose = f"of group {row.group!r}" if row.group else "of no group"
+            msg = f"run {name} is {whose}, not of {group!r}; choose another run id. Nothing was changed."
             raise InputMismatch(msg, name)
         if row.input != bound.data:
             msg = (

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from yaoki.errors import Fenced, JournalError
 from yaoki.runtime._effects import Barrier
+from yaoki.runtime._groups import charge_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yaoki.journal import Journal
-    from yaoki.records import Record
+    from yaoki.records import Charge, Record
     from yaoki.runtime._live import Live
 
 __all__ = ["Commits"]
@@ -29,6 +30,7 @@ class _Pending(NamedTuple):
     live: Live
     seq: int
     items: list[tuple[str, Record]]
+    charge: Charge | None
     ack: asyncio.Future[None]
     synced: bool
 
@@ -53,7 +55,7 @@ class Commits:
         else:
             if self._pending:
                 self.flush()
-            self._journal.append(live.run, live.epoch, seq, ((key, record),))
+            self._journal.append(live.run, live.epoch, seq, ((key, record),), charge_of(live) if live.group else None)
             self._looked = False
             if synced:
                 await self.synced()
@@ -77,7 +79,8 @@ class Commits:
     def _enqueue(self, live: Live, seq: int, key: str, record: Record, *, synced: bool = False) -> asyncio.Future[None]:
         """Commit one record with the others of this tick; the future is its ack: written, or on disk if `synced`."""
         ack = self._loop.create_future()
-        self._pending.append(_Pending(live, seq, [(key, record)], ack, synced))
+        charge = charge_of(live) if live.group else None
+        self._pending.append(_Pending(live, seq, [(key, record)], charge, ack, synced))
         if len(self._pending) >= _BATCH_MAX:
             self.flush()
         elif not self._scheduled:
@@ -107,10 +110,11 @@ class Commits:
 
     def _commit(self, batch: list[_Pending]) -> list[BaseException | None]:
         if len(batch) > 1:
-            return self._journal.append_batch([(p.live.run, p.live.epoch, p.seq, p.items) for p in batch])
+            charges = [p.charge for p in batch] if any(p.charge is not None for p in batch) else ()
+            return self._journal.append_batch([(p.live.run, p.live.epoch, p.seq, p.items) for p in batch], charges)
         one = batch[0]
         try:
-            self._journal.append(one.live.run, one.live.epoch, one.seq, one.items)
+            self._journal.append(one.live.run, one.live.epoch, one.seq, one.items, one.charge)
         except Fenced as fenced:
             return [fenced]
         return [None]

@@ -10,6 +10,7 @@ from yaoki.errors import OutsideBranch
 from yaoki.records import Effect
 
 if TYPE_CHECKING:
+    from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
 __all__ = ["Here", "InAttempt", "driving", "enter", "here", "leave", "note_driving"]
@@ -58,19 +59,19 @@ def note_driving(change: int) -> None:
 class InAttempt:
     """The inside of one attempt. Tools called here are no steps: no retries, and no effects."""
 
-    __slots__ = ("inside",)
+    __slots__ = ("step",)
 
-    def __init__(self, inside: str) -> None:
-        self.inside = inside
+    def __init__(self, step: Step) -> None:
+        self.step = step
 
     def use(
         self, tool: Tool[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, owner: object = None
     ) -> object:
         """Call a read-only tool plainly; refuse any other, since nothing would journal it."""
         values = tool.params.bind(args, kwargs)
-        if tool.effect_of(values) is not Effect.READ_ONLY:
+        if tool.effect_of(values) is not Effect.READ_ONLY or tool.approve is not None:
             msg = (
-                f"{tool.name} was called inside an attempt of {self.inside}, where its effect could not be journaled; "
+                f"{tool.name} was called inside an attempt of {self.step.tool.name}, where nothing could be journaled; "
                 f"nothing was executed. Call it from the loop, or call the plain function {tool.name}.fn."
             )
             raise OutsideBranch(msg)

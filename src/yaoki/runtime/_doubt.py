@@ -19,20 +19,23 @@ if TYPE_CHECKING:
     from yaoki.runtime._step import Step
 
 _EXPIRES_S = Ask().expires_s
+_WORTH_ASKING_MS = 2_000
+"""A shorter wait is over before anybody has read the question."""
 
-__all__ = ["carry_out_answer", "doubts_left", "question_of", "until_answered"]
+__all__ = ["asked_in_place_of", "carry_out_answer", "doubt_left", "doubts_left", "question_of", "until_answered"]
 
 
 def question_of(
     live: Live,
     step: Step,
     past: Past,
-    why: Literal["doubt", "ask", "orphan"],
+    why: Literal["doubt", "ask", "approve", "orphan"],
     *,
     text: str | None = None,
     options: list[str] | None = None,
     note: str = "",
     expires_s: float = _EXPIRES_S,
+    retries: bool = False,
 ) -> Question:
     """Return the question about a step: bound to it and its arguments, with the answer's schema."""
     now_ms = live.now_ms()
@@ -47,18 +50,27 @@ def question_of(
         executed=past.executed,
         attempt=past.attempts,
         attempts_max=begin.attempts_max if begin is not None else 0,
-        type=step.tool.codec.type_name,
+        type=step.declared.codec.type_name,
         schema=_schema(step),
         options=options,
         expires_at=now_ms + int(expires_s * 1000),
         note=note,
+        retries=retries,
     )
+
+
+def asked_in_place_of(live: Live, step: Step, past: Past, next_at: int) -> Question | None:
+    """Return the question a person who watches is asked in place of a wait; None: nobody does, or it is short."""
+    wait_ms = next_at - live.now_ms()
+    if not live.limits.interactive or wait_ms < _WORTH_ASKING_MS:
+        return None
+    return question_of(live, step, past, "ask", expires_s=wait_ms / 1000, retries=True)
 
 
 def doubt_left(live: Live, past: Past, question_id: str, note: str) -> Question:
     """Return the question about a step that nothing waits for any more, though its action is in doubt."""
     now_ms = live.now_ms()
-    name = past.step.rpartition("/")[2].partition("#")[0]
+    name = "" if "!" in past.step else past.tool
     tool = next((tool for tool in live.loop.tools() if tool.name == name), None)
     return Question(
         at=now_ms,
@@ -94,7 +106,7 @@ def doubts_left(live: Live, note: str, *, cut: bool = False, whole: bool = False
 
 
 def _schema(step: Step) -> Raw:
-    return Raw(msgspec.json.encode(step.tool.codec.schema()))
+    return Raw(msgspec.json.encode(step.declared.codec.schema()))
 
 
 def _text(step: Step, past: Past, why: str) -> str:
@@ -129,11 +141,13 @@ def carry_out_answer(
     while asked.answer is None:
         if past.settled:
             return "again"
+        if asked.question.retries and live.now_ms() >= asked.question.expires_at:
+            return "attempt"
         yield from until_answered(live, asked, step.key)
     match asked.answer.verdict:
         case "happened" | "value":
             return "again"
-        case "not-happened":
+        case "not-happened" | "approved" | "retry":
             return "attempt"
         case "skip":
             return "skip"

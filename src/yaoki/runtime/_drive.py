@@ -11,6 +11,7 @@ from yaoki.errors import EncodingError, Fenced, JournalError, Passing, RunBusy, 
 from yaoki.policy import Ladder, crash_verdict, decide
 from yaoki.records import (
     ABSENT,
+    NANO,
     Cause,
     Claimed,
     Ended,
@@ -24,12 +25,17 @@ from yaoki.records import (
     State,
 )
 from yaoki.runtime._doubt import doubts_left
+from yaoki.runtime._effects import Suspend
 from yaoki.runtime._failures import placed
+from yaoki.runtime._groups import Counted, charge_of, counted
 from yaoki.runtime._history import History
+from yaoki.runtime._ladder import ladder
 from yaoki.runtime._live import Driver, Halt, Limits, Live
+from yaoki.runtime._settling import at_rung
 from yaoki.runtime._survivors import end_survivors, own_mark
 from yaoki.runtime._sync import cut_branch
 from yaoki.runtime._turns import park_unasked
+from yaoki.runtime._undoing import compensation, still_to_undo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +43,12 @@ if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.events import Observer
     from yaoki.journal import Claim, Journal, RunRow
-    from yaoki.runtime._effects import Suspend
+    from yaoki.runtime._effects import Steps
     from yaoki.runtime._held import Held
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._past import Past
 
-__all__ = ["Returned", "conclude", "take_up"]
+__all__ = ["Returned", "conclude", "take_up", "undo_all"]
 
 
 class Returned(Struct, frozen=True):
@@ -79,6 +85,8 @@ def take_up(
         run=row.id,
         name=row.name,
         epoch=row.epoch,
+        group=row.group,
+        counted=counted(history) if row.group else Counted(),
         loop=loop,
         history=history,
         declared=loop.budget,
@@ -103,11 +111,13 @@ def take_up(
         items.append((key, question))
         live.note(key, question)
     live.recall()
-    journal.append(row.id, row.epoch, seq, items)
+    journal.append(row.id, row.epoch, seq, items, charge_of(live) if live.group else None)
     journal.mark()
     for key, item in items:
         live.show(key, item)
-    if history.cancel is not None:
+    if history.cancel is not None and history.cancel.compensate:
+        live.compensating = True
+    elif history.cancel is not None:
         live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
     if dead:
         last_step = last_step or history.last_step
@@ -158,7 +168,7 @@ def _settle_unseen(live: Live, past: Past, now_ms: int) -> Settle:
         executed=_stronger(before, executed),
         attempts=begin.attempt,
         attempts_max=begin.attempts_max,
-        deadline_ms=begin.deadline_at,
+        deadline_ms=begin.ends_at,
         base_s=begin.base_ms / 1000,
         cap_s=begin.cap_ms / 1000,
         has_check=begin.effect == "checked",
@@ -166,7 +176,7 @@ def _settle_unseen(live: Live, past: Past, now_ms: int) -> Settle:
         retries_left=live.budget.left(live.history.spent, "retries"),
         retry_wait_left_s=live.budget.left(live.history.spent, "retry_wait_s"),
     )
-    decision = decide(failure, position, now_ms=now_ms, rng=live.clock.rng())
+    decision = at_rung(decide(failure, position, now_ms=now_ms, rng=live.clock.rng()), past)
     return Settle(
         at=now_ms,
         attempt=begin.attempt,
@@ -202,6 +212,15 @@ def _cancelled_failure(cause: Cause, executed: Executed) -> Failure:
         evidence=f"cause {cause.value}",
         fingerprint="attempt.cancelled",
     )
+
+
+def undo_all(live: Live) -> Steps:
+    """Carry out a cancel that asks for compensation, in place of the loop."""
+    yield from compensation(live, "", ladder)
+    left = still_to_undo(live)
+    text = f"cancelled by a person; what it did was undone{'. ' if left else ''}{left}"
+    live.stop_with(Halt(to="dead" if left else "cancelled", text=text, stopped_by="cancel"))
+    yield Suspend("halt")
 
 
 # --- the end of a residency
@@ -273,6 +292,10 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
 
 
 def _end(live: Live, halt: Halt) -> None:
+    cancel = live.history.cancel
+    if halt.to == "cancelled" and cancel is not None and cancel.compensate and not live.compensating:
+        _leave_pending(live, "cancelled; what it did is to be undone")
+        return
     state = State(halt.to)
     value: Raw = ABSENT
     saved = live.history.state if halt.to == "capped" else None
@@ -294,7 +317,7 @@ def _park(live: Live, held: Sequence[Held]) -> None:
     if held and all(one.suspend.waits_for == "replay" for one in held):
         _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
         return
-    if any(one.seen < live.history.post_seq for one in held):
+    if any(one.seen < live.history.post_seq or one.suspend.room for one in held):
         # What it waits for may have come while other branches were still at work: look again at once.
         _leave_pending(live, "")
         return
@@ -302,6 +325,7 @@ def _park(live: Live, held: Sequence[Held]) -> None:
     paused = next((s.scope for s in suspends if s.waits_for == "pause"), "")
     first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal", "pause")), None)
     expiry = min((s.until_ms for s in suspends if s.until_ms), default=0)
+    freed = min((s.freed for s in suspends if s.freed >= 0), default=-1)
     now_ms = live.now_ms()
     times = [s for s in suspends if s.waits_for == "time"]
     if times:
@@ -309,7 +333,7 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         parked = Parked(at=now_ms, state="sleeping", waits_for="time", wake_at=expiry, text=text)
         # A sleeping run that also asks somebody is listed with those who need one.
         waits_for = first.waits_for if first is not None else "time"
-        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text, paused=paused)
+        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text, paused=paused, freed=freed)
         return
     text = _waiting_text(live, first) if first is not None else "waits"
     if first is not None and first.waits_for == "budget":
@@ -320,7 +344,16 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         parked = Parked(at=now_ms, state="waiting", waits_for="pause", wake_at=expiry, text=text)
     else:
         parked = Parked(at=now_ms, state="waiting", waits_for="person", wake_at=expiry, text=text)
-    _leave(live, State.WAITING, parked, wake_ms=expiry, waits_for=parked.waits_for, note=text, paused=paused)
+    _leave(
+        live,
+        State.WAITING,
+        parked,
+        wake_ms=expiry,
+        waits_for=parked.waits_for,
+        note=text,
+        paused=paused,
+        freed=freed,
+    )
 
 
 def _wait_for_code(live: Live, text: str, diff: str) -> None:
@@ -356,6 +389,7 @@ def _leave(
     note: str = "",
     value: bytes | None = None,
     paused: str = "",
+    freed: int = -1,
 ) -> None:
     items: list[tuple[str, Record]] = []
     if state.final:
@@ -379,6 +413,8 @@ def _leave(
             value=value,
             seen=live.history.post_seq,
             paused=paused,
+            cost_nusd=round(live.history.spent.cost_usd * NANO),
+            waits_for_group=(live.group, freed) if freed >= 0 else None,
         )
     except Fenced:
         raise _taken_over(live) from None

@@ -43,7 +43,11 @@ class Write:
 
 
 class Enter:
-    """Append a step's begin if its scope still lets it; answered with whether it was appended."""
+    """
+    Append a step's begin, if the run's group has room for it and its scope lets it, in that very transaction.
+
+    Answered with None once it is appended; else with the `Admission` that says why it is not, nothing being taken.
+    """
 
     __slots__ = ("barrier", "begin", "step")
 
@@ -65,19 +69,24 @@ class Call:
 
 
 class Wait:
-    """Wait until a time. A long wait parks the branch; a driver may also return early when told to stop."""
+    """
+    Wait until a time. A long wait parks the branch; a driver may also return early when told to stop.
 
-    __slots__ = ("reason", "until_ms")
+    One that goes `through` is an undo's: of stops only a drain, or code that has drifted, ends it early.
+    """
 
-    def __init__(self, until_ms: int, reason: str) -> None:
+    __slots__ = ("reason", "through", "until_ms")
+
+    def __init__(self, until_ms: int, reason: str, *, through: bool = False) -> None:
         self.until_ms = until_ms
+        self.through = through
         self.reason = reason
 
 
 class Suspend:
     """This branch cannot go on until somebody acts (or a time comes, if given)."""
 
-    __slots__ = ("question", "scope", "text", "until_ms", "waits_for")
+    __slots__ = ("freed", "question", "room", "scope", "text", "until_ms", "waits_for")
 
     def __init__(
         self,
@@ -87,7 +96,13 @@ class Suspend:
         until_ms: int = 0,
         text: str = "",
         scope: str = "",
+        room: bool = False,
+        freed: int = -1,
     ) -> None:
+        self.freed = freed
+        """How often the group whose budget is waited for had freed; -1: it is the run's own."""
+        self.room = room
+        """Of a budget: calls in flight may give enough of it back; it is looked at again when they settle."""
         self.waits_for = waits_for
         self.question = question
         self.until_ms = until_ms

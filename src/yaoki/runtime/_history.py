@@ -39,16 +39,26 @@ from yaoki.records import (
     Undo,
     Value,
 )
+from yaoki.runtime._inbox import TAKEN as ANSWERED
+from yaoki.runtime._inbox import Inbox
 from yaoki.runtime._mailbox import TAKEN, Mailbox
-from yaoki.runtime._past import Asked, Past, Slots
+from yaoki.runtime._past import Past, Slots
 from yaoki.runtime._receipt import Met
 from yaoki.runtime._saved import Saved
+from yaoki.runtime._undone import Undone
+from yaoki.runtime._usage import count, count_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from msgspec import Raw
+
+    from yaoki.runtime._past import Asked
+
 __all__ = ["POSTS_FROM", "History", "segment_of"]
 
+STAND_INS = frozenset({"cached", "degrade"})
+"""Sources of a value that no attempt made."""
 _MET_MAX = 1_000
 _CHECK_MARK = "!check."
 
@@ -72,13 +82,17 @@ class History:
         self.last_step = ""
         self.slots = Slots()
         self.checkpoint: Checkpoint | None = None
-        self._saved = Saved()
-        self.questions: dict[str, Asked] = {}
+        self.saved = Saved()
+        self.inbox = Inbox()
+        self.questions = self.inbox.by_id
         self.top_ups: list[TopUp] = []
         self.signals = Mailbox()
         self.cancel: Cancel | None = None
         self.spent = Spent()
+        self.in_flight = Spent()
+        """What attempts under way have reserved, as part of `spent`: tokens and cost_usd."""
         self.gaps: list[str] = []
+        self.undone = Undone()
         self.met: list[tuple[Past, Met]] = []
         self.attempts = 0
         self.first_attempt_failures = 0
@@ -90,9 +104,9 @@ class History:
         self.started_ms = 0
         self.waited_ms = 0
         self._redriven_after = 0
+        self.redriven_ms = 0
         self.parked: Parked | None = None
         self.ended: Ended | None = None
-        self.refusals: dict[str, Failure] = {}
         self.unavailable: set[str] = set()
         """Scopes that this run does not use any more."""
         self.stale_tools: set[str] = set()
@@ -128,6 +142,7 @@ class History:
         history = cls()
         entries = list(entries)
         history._starts_ahead = sum(type(one.record) is Redrive and one.record.source == "start" for one in entries)
+        history.inbox.foresee(one.record for one in entries if isinstance(one.record, Answer))
         for seq, key, record in entries:
             history.apply(seq, key, record)
         return history
@@ -161,11 +176,11 @@ class History:
         Raises:
             StoreCorrupt: What was put together from its parts is not what was saved.
         """
-        return self._saved.whole()
+        return self.saved.whole()
 
-    def results(self) -> list[tuple[int, bytes]]:
+    def results(self) -> list[tuple[int, Raw]]:
         """Return the results a saved state may refer to, with the seq of their record."""
-        return [(past.value_seq, bytes(past.value)) for past in self.steps.values() if past.value_seq >= 0]
+        return [(past.value_seq, past.value) for past in self.steps.values() if past.value_seq >= 0]
 
     def step_ever(self, key: str) -> Past | None:
         """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
@@ -174,7 +189,7 @@ class History:
     def open_question(self, past: Past) -> Asked | None:
         """Return the step's question that nobody has answered."""
         for asked in reversed(past.questions):
-            if asked.open:
+            if asked.open and not asked.question.retries:
                 return asked
         return None
 
@@ -250,7 +265,8 @@ class History:
         if record.attempt > 1:
             self.spent.retries += 1
         if record.reserved:
-            self._use(record.reserved, 1)
+            count(self.spent, record.reserved, 1)
+            count(self.in_flight, record.reserved, 1)
 
     def _settle(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Settle)
@@ -258,14 +274,14 @@ class History:
         if past is None:
             msg = f"the journal settles {key}, which it never began. See: yaoki show RUN --journal"
             raise StoreCorrupt(msg)
-        if past.begin is not None and past.begin.reserved and past.open and record.used is not None:
-            self._use(past.begin.reserved, -1)
         again = not past.open
+        if not again:  # what is decided anew about an attempt was used once
+            count_use(self.spent, self.in_flight, past.begin.reserved if past.begin is not None else None, record.used)
+        if record.uncounted and record.uncounted not in self.gaps:
+            self.gaps.append(record.uncounted)
         past.note_settle(record)
         if record.value is not ABSENT:
             past.value_seq = seq
-        if record.used:
-            self._use(record.used, 1)
         if record.unavailable:
             self.note_unavailable(record)
         failure = record.failure
@@ -274,9 +290,10 @@ class History:
         if failure is not None:
             self._note_failure(past, record, failure, again=again)
         elif _CHECK_MARK in key and bytes(record.value) == b"null":
-            parent = self.steps.get(key[: key.index("!")])
-            if parent is not None:
-                parent.note_cleared(parent.begun)
+            asker = self.steps.get(key[: key.index("!")])
+            if asker is not None:
+                joined = self.step_ever(asker.hold.joins) if asker.hold is not None and not asker.begun else None
+                (joined or asker).note_cleared((joined or asker).begun)
 
     def note_unavailable(self, settle: Settle) -> None:
         """Use a scope no more, if a settle names one; a redrive orders its use again."""
@@ -305,10 +322,6 @@ class History:
                 return True
         return False
 
-    def _use(self, used: dict[str, float], sign: int) -> None:
-        self.spent.tokens += sign * int(used.get("tokens", 0))
-        self.spent.cost_usd += sign * used.get("cost_usd", 0.0)
-
     def _hold(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Hold)
         if not record.action:
@@ -329,15 +342,20 @@ class History:
         past.action = past.action or record.action
         past.args = past.args or record.args or record.action
         past.call = past.call or record.call
+        if record.gap:
+            self.gaps.append(record.gap)
         if record.value is not ABSENT:
             past.value = record.value
             past.value_seq = seq
-            past.executed_by = (*past.executed_by, Executed.YES)
+            if record.source in STAND_INS:
+                past.stood_in = past.closed = True
+            else:
+                past.executed_by = (*past.executed_by, Executed.YES)
         source = self.kept.get(record.source)
         if source is None or not source.stale:
             return
         if record.value is ABSENT:
-            source.shared_by = key
+            source.shared_by = source.shared_by or key  # a turn that is saved keeps its share
         else:
             past.key, past.slot, past.effect = source.key, source.slot, source.effect
             self.slots.note(source.action, source.slot, past)
@@ -349,16 +367,17 @@ class History:
         found = [one for one in self.kept.values() if one.orphaned and self.slots.owned(one.action, one)]
         return sorted(found, key=lambda one: one.first_seq)
 
-    def orphans_of(self, tool: str, action: str) -> list[Past]:
-        """Return the orphans of a tool that stand in the way of a new call of another action."""
+    def orphans_of(self, tool: str, action: str, slot: int) -> list[Past]:
+        """Return the orphans of a tool that a call differs from; none, if it takes the slot of one itself."""
         if tool not in self.stale_tools:
             return []
         mine = [one for one in self.orphans() if one.tool == tool]
-        return [] if any(one.action == action for one in mine) else mine
+        own = self.slots.owner(action, slot)
+        return [] if own in mine else [one for one in mine if one.action != action]
 
     def _checkpoint(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Checkpoint)
-        self._saved.take(record, self.results())
+        self.saved.take(record, self.results)
         self.checkpoint = record
         self.segment = record.turn + 1
         self.spent.turns = max(self.spent.turns, record.turn)
@@ -374,26 +393,14 @@ class History:
         for key in [key for key in self.points if key.startswith(gone)]:
             del self.points[key]
 
-    def _question(self, _seq: int, key: str, record: Record) -> None:
+    def _question(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Question)
-        past = self.step_ever(key)
-        asked = Asked(record, past)
-        self.questions[record.id] = asked
-        if past is not None:
-            past.given_up = False
-            for earlier in past.questions:
-                earlier.superseded = True
-            past.questions = (*past.questions, asked)
+        if self.inbox.ask(key, record, self.step_ever(key)):
+            self._point(seq, key, record)
 
     def _answer(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Answer)
-        asked = self.questions.get(record.question)
-        if asked is None or asked.answer is not None:
-            return
-        asked.answer = record
-        asked.answer_seq = seq
-        if asked.past is not None:
-            asked.past.note_answer(asked, record)
+        self.inbox.answer(seq, record)
 
     def _top_up(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, TopUp)
@@ -405,9 +412,7 @@ class History:
 
     def _undo(self, _seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Undo)
-        past = self.steps.get(key)
-        if past is not None and record.outcome == "done":
-            past.closed = False
+        self.undone.note(key, record, self.slots)
 
     def _point(self, seq: int, key: str, record: Record) -> None:
         self.points[key] = (seq, record)
@@ -418,6 +423,8 @@ class History:
         self._point(seq, key, record)
         if key.endswith(TAKEN):
             self.signals.take(key, record)
+        elif key.endswith(ANSWERED):
+            self.inbox.take(key, record)
 
     def _gap(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Gap)
@@ -457,11 +464,15 @@ class History:
         self.ended = None
         self.cancel = None
         self._redriven_after = record.posts
+        self.redriven_ms = record.at
         self.progress_deaths = self.deaths
         self.unavailable.clear()
+        self.undone.note_redrive()
         if record.source == "step":
+            for key in self.inbox.redriven():
+                self.points.pop(key, None)
             for past in self.steps.values():
-                if (past.begun or past.given_up) and not past.settled and "!" not in past.step:
+                if (past.begun or past.questions or past.given_up) and not past.settled and "!" not in past.step:
                     past.note_redrive()
             return
         self._leave_pass(whole=record.source == "start")
@@ -469,7 +480,7 @@ class History:
         if record.source == "start":
             self._starts_ahead -= 1
             self.checkpoint = None
-            self._saved = Saved()
+            self.saved = Saved()
         self.segment = self.checkpoint.turn + 1 if self.checkpoint is not None else 0
 
     def _leave_pass(self, *, whole: bool) -> None:
@@ -478,9 +489,8 @@ class History:
         for earlier in self.kept.values():
             if whole or earlier.shared_by in self.steps:
                 earlier.shared_by = ""
+        self.inbox.leave_pass(left)
         for past in left:
-            for asked in past.questions:  # about a call that is not there any more; the next pass asks anew
-                asked.superseded = asked.superseded or (asked.question.why == "orphan" and asked.open)
             if past.slot >= 0 and "!" not in past.step:
                 past.stale = True
                 self.kept[past.step] = past

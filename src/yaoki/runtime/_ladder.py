@@ -13,19 +13,25 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.errors import EncodingError, StepFailed
-from yaoki.policy import Abort, Ask, DeadLetter, allows_repeat
+from yaoki.policy import allows_repeat
 from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
-from yaoki.runtime._attempt import Kept, Rejected, adopted, attempt, decide_for, first_begin, settle
-from yaoki.runtime._doubt import carry_out_answer, question_of, until_answered
+from yaoki.runtime._acting import act_on
+from yaoki.runtime._approve import approval_refused
+from yaoki.runtime._attempt import adopted, attempt, first_begin
+from yaoki.runtime._doubt import asked_in_place_of, carry_out_answer, question_of, until_answered
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Wait, Write
+from yaoki.runtime._escalation import escalate
 from yaoki.runtime._failures import last_failure, orphan_refused, own_failure, step_failed, unknown_outcome
 from yaoki.runtime._live import Halt, Live
+from yaoki.runtime._settling import Kept, Rejected, decide_for, settle
 from yaoki.runtime._step import Step, check_step
+from yaoki.runtime._toolbox import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from yaoki.runtime._past import Asked, Past
+    from yaoki.runtime._tool import Tool
 
 __all__ = ["Made", "begin_at_once", "drifted", "ladder"]
 
@@ -64,7 +70,7 @@ def ladder(live: Live, step: Step, made: Made | None = None) -> Steps:
             yield from _recorded(live, step, past)
         while True:
             if past.settled:
-                return live_value(live, step, past.value)
+                return _told(step, past, live_value(live, step, past.value))
             done, value = yield from _next(live, step, past)
             if done:
                 return value
@@ -96,7 +102,7 @@ def begin_at_once(live: Live, step: Step) -> Begin | None:
 
 def _left_out(live: Live, step: Step) -> str:
     """Return the recorded call that this new one would be made before, for people; or nothing."""
-    key = "" if step.branch.replaying else live.left_out(step.key)
+    key = "" if step.branch.replaying or step.fixed_key else live.left_out(step.key)
     known = live.history.steps.get(key)
     return known.call or key if known is not None else key
 
@@ -106,6 +112,10 @@ def _recorded(live: Live, step: Step, past: Past) -> Steps:
     if past.args != step.args:
         yield from drifted(live, step.key, past.call or step.tool.name, step.call)
     step.effect = past.effect if past.begun else step.tool.effect_of(step.values)
+    if past.begin is not None and past.begin.rung:
+        act_on(live, step, past.begin.rung, past.begin.tool)
+    if step.tool.undo is not None:
+        live.given[step.key] = step
     while past.cut_by_timeout:
         # Whatever was answered since: the loop went on with that TimeoutError, and does so again.
         yield Suspend("replay")
@@ -114,10 +124,16 @@ def _recorded(live: Live, step: Step, past: Past) -> Steps:
 def live_value(live: Live, step: Step, data: Raw) -> object:
     """Decode a recorded value; one that no longer fits its annotation is a StepFailed that says so."""
     try:
-        return step.tool.codec.decode(data)
+        return step.declared.codec.decode(data)
     except EncodingError as error:
         failure = own_failure(FailureKind.PROGRAMMING, "value.mismatch", str(error), Executed.YES)
         raise step_failed(live, step, failure, 0) from None
+
+
+def _told(step: Step, past: Past, value: object) -> object:
+    """Return a step's value; what a model gets says that it is a stand-in."""
+    gap = past.adopt.gap if past.adopt is not None else ""
+    return StandIn(value, gap) if gap and step.for_model else value
 
 
 def drifted(live: Live, key: str, recorded: str, called: str) -> Steps:
@@ -164,7 +180,8 @@ def _answered(live: Live, step: Step, past: Past, asked: Asked) -> Generator[Eff
     if outcome == "skip":
         return (yield from _skipped(live, step))
     if outcome == "abort":
-        raise step_failed(live, step, last_failure(past), past.attempts)
+        answer = asked.answer if asked.question.why == "approve" else None
+        raise step_failed(live, step, approval_refused(step, answer) if answer else last_failure(past), past.attempts)
     return (yield from attempt(live, step, past))
 
 
@@ -181,7 +198,12 @@ def _carry_out(
 ) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     do = decision.do
     if do in ("retry", "repair"):
-        yield Wait(live.scopes.back_ms(step, decision.next_at, past.deadline_at), "retry")
+        question = asked_in_place_of(live, step, past, decision.next_at)
+        if question is not None:
+            yield Write(step.key, question)
+            return False, None
+        back_ms = live.scopes.back_ms(step, decision.next_at, past.deadline_at)
+        yield Wait(back_ms, "retry", through=bool(step.fixed_key))
         return (yield from attempt(live, step, past))
     if do == "check":
         yield from _check(live, step, past, decision)
@@ -202,25 +224,7 @@ def _carry_out(
         failure = last_failure(past)
         live.stop_with(Halt(to="dead", text=failure.message, stopped_by="fatal", step=step.key, failure=failure))
         yield Suspend("halt")
-    yield from _rung(live, step, past)
-    return False, None
-
-
-def _rung(live: Live, step: Step, past: Past) -> Steps:
-    """The ladder is over: the next escalation."""
-    rungs = step.tool.rungs or live.loop.rungs
-    taken = sum(1 for asked in past.questions if asked.ladder == past.ladder and asked.question.why == "ask")
-    rung = rungs[min(taken, len(rungs) - 1)]
-    failure = last_failure(past)
-    if isinstance(rung, Ask):
-        yield Write(step.key, question_of(live, step, past, "ask", text=rung.text, expires_s=rung.expires_s))
-        return
-    if isinstance(rung, DeadLetter):
-        text = f"{step.tool.name}: {failure.reason} {failure.message}".strip()
-        live.stop_with(Halt(to="dead", text=text, stopped_by="dead_letter", step=step.key, failure=failure))
-        yield Suspend("halt")
-    assert isinstance(rung, Abort)
-    raise step_failed(live, step, failure, past.attempts)
+    return (yield from escalate(live, step, past, ladder))
 
 
 def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
@@ -232,16 +236,13 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
         return
     assert past.last is not None
     assert past.begin is not None
-    yield Wait(decision.next_at, "check")
-    key = sub_key(step.key, "check", past.begun)
-    try:
-        verdict = yield from ladder(live, check_step(step, check, key))
-    except StepFailed as error:
-        yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {error.failure.message}"))
+    yield Wait(decision.next_at, "check", through=bool(step.fixed_key))
+    found = yield from _verdict(live, step, check, past.begun, past.begin.key)
+    if isinstance(found, Failure):
+        yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {found.message}"))
         return
-    if verdict is not None:
-        value = Raw(msgspec.json.encode(verdict["happened"]))
-        yield Write(step.key, adopted(live, step, past, "check", value))
+    if found is not ABSENT:
+        yield Write(step.key, adopted(live, step, past, "check", found))
         return
     failure = _as_not_happened(last_failure(past))
     now_ms = live.now_ms()
@@ -252,6 +253,17 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
             past.last, at=now_ms, outcome="failed", cause=None, executed=Executed.NO, failure=failure, decision=after
         ),
     )
+
+
+def _verdict(
+    live: Live, step: Step, check: Tool[Any, Any], number: int, about: str
+) -> Generator[EffectOf, Any, Raw | Failure]:
+    """Return the value the receiver has, nothing if it did not happen, or why the check could not say."""
+    try:
+        verdict = yield from ladder(live, check_step(step, check, sub_key(step.key, "check", number), about))
+    except StepFailed as error:
+        return error.failure
+    return ABSENT if verdict is None else Raw(msgspec.json.encode(verdict["happened"]))
 
 
 def _as_not_happened(failure: Failure) -> Failure:
@@ -266,11 +278,12 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
             return live_value(live, step, past.value)
         asked = live.history.open_question(joined)
-        if asked is not None:
+        if asked is not None and not (joined.stale and _ran_out(live, asked)):
             yield from until_answered(live, asked, joined.step)
             continue
-        if joined.doubt_unasked and joined.step not in live.driven:
-            yield Write(joined.step, question_of(live, step, joined, "doubt"))  # a cancel left it, unasked
+        if asked is not None or (joined.doubt_unasked and joined.step not in live.driven):
+            if (yield from _doubt_of(live, step, joined)):  # a cancel left it, or an earlier pass
+                return live_value(live, step, past.value)
             continue
         if joined.slot_shared(driven=joined.step in live.driven):
             return (yield from _share(live, step, joined))
@@ -281,6 +294,30 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
         while not done and not past.settled:
             done, value = yield from _next(live, step, past)
         return value if done else live_value(live, step, past.value)
+
+
+def _ran_out(live: Live, asked: Asked) -> bool:
+    """Whether nobody answered a question before the run was redriven: it is asked anew."""
+    return 0 < asked.question.expires_at <= live.history.redriven_ms
+
+
+def _doubt_of(live: Live, step: Step, joined: Past) -> Generator[EffectOf, Any, bool]:
+    """
+    Have it said whether the joined step happened: by its check, if an earlier pass left it, else by a person.
+
+    Return whether the check had its value, which is the step's now.
+    """
+    check, note = step.tool.check, ""
+    if check is not None and joined.stale and joined.executed is Executed.MAYBE:
+        yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
+        found = yield from _verdict(live, step, check, 0, joined.key)
+        if not isinstance(found, Failure):
+            if found is not ABSENT:
+                yield Write(step.key, adopted(live, step, joined, joined.step, found))
+            return found is not ABSENT
+        note = f"The check failed: {found.message}"
+    yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
+    return False
 
 
 def _share(live: Live, step: Step, joined: Past) -> Steps:

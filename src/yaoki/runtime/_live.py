@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
+from yaoki.codec import canonical
 from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
+from yaoki.runtime._groups import Counted
 from yaoki.runtime._scopes import Scopes
 
 if TYPE_CHECKING:
@@ -21,9 +23,13 @@ if TYPE_CHECKING:
     from yaoki.records import Failure, Record
     from yaoki.runtime._history import History
     from yaoki.runtime._loop import Loop
+    from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
 __all__ = ["Branch", "Driver", "Halt", "Limits", "Live"]
+
+
+UNBOUNDED = Budget(turns=None, retries=None, wall_s=None)
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -32,6 +38,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     park_after_s: float = 30
     result_max_bytes: int = 16 * 1024 * 1024
     drain_s: float = 5
+    interactive: bool = False
+    """Whether a person watches, and is asked in place of each longer wait of a ladder."""
     pgid: int = 0
     """Process group of what attempts start, if it is this worker's alone."""
 
@@ -186,6 +194,10 @@ class Live(Struct, kw_only=True, eq=False):
     run: int
     name: str
     epoch: int
+    group: str = ""
+    """The group whose budget it shares."""
+    counted: Counted = Counted()
+    """What of this run its group has been charged with."""
     loop: Loop[Any, Any]
     history: History
     declared: Budget
@@ -202,6 +214,10 @@ class Live(Struct, kw_only=True, eq=False):
     broken: Exception | None = None
     capped: str = ""
     turning: bool = False
+    compensating: bool = False
+    """A cancel that asks for it is carried out here: the loop is not entered, what it did is undone."""
+    given: dict[str, Step] = field(default_factory=dict[str, "Step"])
+    """Calls of tools with an `undo` that were begun here, by identity."""
     prefix: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     main: Branch = cast("Branch", None)
@@ -273,9 +289,40 @@ class Live(Struct, kw_only=True, eq=False):
             event = Event(run_id=self.name, loop=self.loop.name, key=key, record=record, circuits=turned)
             tell(self.observers, event)
 
-    def admit(self, *, first: bool, deadline_ms: int, now_ms: int) -> Admission:
+    def undoing(self, step: Step) -> bool:
+        """Whether a step undoes another: neither a cancel nor an empty budget keeps it from that, only a drain."""
+        return bool(step.fixed_key) and (self.halt is None or self.halt.to not in ("drain", "code"))
+
+    def stopped(self, *, through: bool = False) -> bool:
+        """Whether waits are over because nothing new begins; those of undoing go on through all but a drain."""
+        return self.halt is not None and (not through or self.halt.to in ("drain", "code"))
+
+    def given_to(self, step: Step) -> Raw:
+        """Return a call's arguments as they are journaled, and remember all of them while this process lives."""
+        self.given[step.key] = step
+        hidden = step.tool.hidden
+        return Raw(canonical({name: value for name, value in step.values.items() if name not in hidden}))
+
+    @property
+    def cost_bounded(self) -> bool:
+        """Whether a bound on cost hangs on what calls report."""
+        return self.declared.cost_usd is not None or bool(self.group)
+
+    def admit(
+        self, step: Step, *, first: bool, deadline_ms: int, now_ms: int, reserved: dict[str, float] | None = None
+    ) -> Admission:
         """Ask whether an attempt may begin now."""
         history = self.history
+        if step.fixed_key:
+            return admit(
+                budget=UNBOUNDED,
+                spent=history.spent,
+                elapsed_wall_s=0,
+                cancelled=False,
+                first=first,
+                deadline_ms=deadline_ms,
+                now_ms=now_ms,
+            )
         return admit(
             budget=self.budget if history.top_ups else self.declared,
             spent=history.spent,
@@ -284,6 +331,8 @@ class Live(Struct, kw_only=True, eq=False):
             first=first,
             deadline_ms=deadline_ms,
             now_ms=now_ms,
+            reserved=reserved,
+            in_flight=history.in_flight,
         )
 
     def stop_with(self, halt: Halt) -> None:

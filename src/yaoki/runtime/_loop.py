@@ -66,7 +66,7 @@ class Loop(Generic[P, R]):
             raise DeclarationError(msg)
         self.is_async = inspect.iscoroutinefunction(fn)
         self.budget = budget or Budget()
-        self.rungs = ladder_of(escalate or ())
+        self.rungs = ladder_of(escalate or (), whose=self.name)
         self.crashes_max = crashes_max
         self.params = Parameters(fn, self.name, skip=1)
         self.signature = self.params.signature
@@ -154,6 +154,10 @@ class Loop(Generic[P, R]):
     def tools(self) -> list[Tool[Any, Any]]:
         """Return the tools its function names, itself or through the plain functions of its module."""
         return [reached.tool for reached in reached_by(self.fn)]
+
+    def owner_of(self, tool: Tool[Any, Any]) -> object:
+        """Return the instance that a tool its function names is bound to, or None."""
+        return next((reached.owner for reached in reached_by(self.fn) if reached.tool is tool), None)
 
     def resolve(self) -> None:
         """

@@ -32,17 +32,17 @@ def tool_has_orphans(live: Live, step: Step) -> bool:
     return bool(live.history.stale_tools) and step.tool.name in live.history.stale_tools
 
 
-def orphans_asked_about(live: Live, step: Step, past: Past | None) -> Generator[EffectOf, Any, bool]:
+def orphans_asked_about(live: Live, step: Step, past: Past | None, slot: int) -> Generator[EffectOf, Any, bool]:
     """
     Hold a new call of a tool against the orphans of that tool; return whether a person has been asked.
 
     AT_MOST_ONCE and CHECKED ask: send it, skip it, abort, or the earlier one stands for it. KEYED and IDEMPOTENT
-    go on with a gap noted; READ_ONLY, and `orphan="allow"`, go on.
+    go on with a gap noted; READ_ONLY, `orphan="allow"`, and a call that takes the slot of an orphan itself, go on.
     """
     effect = step.effect
     if step.tool.orphan == "allow" or effect is Effect.READ_ONLY or (past is not None and past.sent_beside):
         return False
-    orphans = live.history.orphans_of(step.tool.name, step.action)
+    orphans = live.history.orphans_of(step.tool.name, step.action, slot)
     if not orphans:
         return False
     listed = ", ".join(one.call or one.step for one in orphans[:_SHOWN])

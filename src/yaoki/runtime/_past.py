@@ -85,6 +85,8 @@ class Slots:
         for index, owner in enumerate(slots):
             if owner is None or owner.slot_free:
                 return index, None
+            if owner.undone:
+                continue
             if owner.stale:
                 return index, owner if owner.to_adopt else None
             if owner.slot_shared(driven=owner.step in driven) and not _side_by_side(owner.step, step):
@@ -122,16 +124,23 @@ class Past(Struct, eq=False):
     begun: int = 0
     attempts: int = 0
     rung: int = 0
+    position: int = -1
+    """The rung that was reached last, by its place among those declared; -1: the ladder goes on."""
     deadline_at: int = 0
     last: Settle | None = None
     settled_ms: int = 0
     executed_by: tuple[Executed, ...] = ()
     cleared: int = 0
+    inherited: int = 0
+    """Answers in `executed_by` that come before this step's own attempts."""
     value: Raw = ABSENT
     value_seq: int = -1
     """The driver's record that holds the value; none for an answer, which may be read after what it led to."""
     lost: Failure | None = None
     skipped: bool = False
+    stood_in: bool = False
+    """Its value is a substitute's: the action itself did not happen."""
+    undone: bool = False
     closed: bool = False
     adopt: Adopt | None = None
     hold: Hold | None = None
@@ -159,7 +168,7 @@ class Past(Struct, eq=False):
     @property
     def to_adopt(self) -> bool:
         """Whether an equal call of a later pass gets what is recorded here, instead of an attempt."""
-        if self.effect is Effect.READ_ONLY:  # a new pass reads the world anew
+        if self.effect is Effect.READ_ONLY or self.stood_in:  # a new pass reads the world anew, and tries again
             return False
         if self.settled or self.skipped or self.lost is not None:
             return True
@@ -168,7 +177,7 @@ class Past(Struct, eq=False):
     @property
     def orphaned(self) -> bool:
         """Whether this is an effect of an earlier pass that may have happened, and that no call has been given."""
-        if not self.stale or self.shared_by or self.effect is Effect.READ_ONLY:
+        if not self.stale or self.shared_by or self.effect is Effect.READ_ONLY or self.undone:
             return False
         return self.executed is not Executed.NO
 
@@ -181,6 +190,11 @@ class Past(Struct, eq=False):
         )
 
     @property
+    def approved(self) -> bool:
+        """Whether a person allowed this call."""
+        return any(asked.answer is not None and asked.answer.verdict == "approved" for asked in self.questions)
+
+    @property
     def question(self) -> Asked | None:
         """The question this step waits on or has just been answered; an attempt or a redrive since ends it."""
         asked = self.questions[-1] if self.questions else None
@@ -189,14 +203,20 @@ class Past(Struct, eq=False):
         return asked
 
     @property
+    def ordered(self) -> bool:
+        """Whether a person orders what comes next; a question asked in place of a wait does only if answered."""
+        asked = self.question
+        return asked is not None and (asked.answer is not None or not asked.question.retries)
+
+    @property
     def deadline_stands(self) -> bool:
-        """Whether the next attempt's deadline is in the journal: an answer starts it anew, a hold since keeps it."""
-        if not self.deadline_at:
-            return False
+        """Whether the next attempt's deadline is in the journal: an order starts it anew, a hold since keeps it."""
+        if not self.deadline_at or not self.ordered:
+            return bool(self.deadline_at)
         asked, hold = self.question, self.hold
-        if asked is None:
-            return True
-        return hold is not None and asked.answer is not None and 0 < asked.answer.at <= hold.at and hold.deadline_at > 0
+        if asked is None or asked.answer is None or hold is None:
+            return False
+        return 0 < asked.answer.at <= hold.at and hold.deadline_at > 0
 
     @property
     def cut_by_timeout(self) -> bool:
@@ -212,7 +232,7 @@ class Past(Struct, eq=False):
             return False
         if last.decision is None or last.decision.do not in _UNDER_WAY:
             return False
-        return not any(asked.ordinal == self.begun for asked in self.questions)
+        return not any(asked.ordinal == self.begun and not asked.question.retries for asked in self.questions)
 
     @property
     def executed(self) -> Executed:
@@ -240,12 +260,12 @@ class Past(Struct, eq=False):
             return True
         if self.open or self.executed is Executed.NO:
             return False
-        return not driven or any(asked.open for asked in self.questions)
+        return not driven or any(asked.open and not asked.question.retries for asked in self.questions)
 
     @property
     def slot_free(self) -> bool:
         """Whether the slot may be taken by another call: the ladder is over and the action did not happen."""
-        return self.closed and not self.settled and self.executed is Executed.NO
+        return self.closed and self.executed is Executed.NO and (self.stood_in or not self.settled)
 
     def note_begin(self, begin: Begin) -> None:
         """An attempt is about to be made; what was asked about the earlier ones is moot."""
@@ -253,6 +273,11 @@ class Past(Struct, eq=False):
         if begin.rung != self.rung or (begin.attempt == 1 and self.begun):
             self.attempts = 0
             self.same_error = 0
+        if begin.rung != self.rung:
+            self.semantic, self.outputs = 0, ()
+            self.position = max(self.position, begin.rung - 1)
+            if self.effect is Effect.READ_ONLY:  # what only read has done nothing that another tool could repeat
+                self.cleared = len(self.executed_by)
         self.redriven = False
         self.given_up = False
         self.closed = False
@@ -261,26 +286,31 @@ class Past(Struct, eq=False):
         self.begun += 1
         self.attempts = begin.attempt
         self.rung = begin.rung
-        self.deadline_at = begin.deadline_at
+        self.deadline_at = begin.ends_at
         self.action = begin.action
         self.args = begin.args or begin.action
-        self.key = begin.key
+        if not begin.rung:
+            self.key = begin.key
         self.slot = begin.slot
         self.effect = begin.effect
         self.call = begin.call
 
     def note_settle(self, settle: Settle) -> None:
         """An attempt ended; a second settle of one attempt (a cancel decided on resume) replaces the first."""
+        decision = settle.decision
         if not settle.attempt:
             self.last, self.closed, self.given_up, self.redriven = settle, True, True, False
+            if decision is not None and decision.do == "rung":
+                self.position = decision.rung
             return
         again = not self.open
         self.open = False
         previous = self.last
         self.last = settle
         self.settled_ms = settle.at
-        decision = settle.decision
         self.closed = decision is not None and decision.do in _OVER
+        if decision is not None and decision.do == "rung":
+            self.position = decision.rung
         if settle.outcome == "ok" and not self.executed_by:
             self.executed_by = _ONCE
             self.value = settle.value
@@ -312,7 +342,7 @@ class Past(Struct, eq=False):
 
     def note_cleared(self, ordinal: int) -> None:
         """A check or a person says that nothing up to this attempt (counted over all) happened."""
-        self.cleared = max(self.cleared, ordinal)
+        self.cleared = max(self.cleared, ordinal + self.inherited)
 
     def note_answer(self, asked: Asked, answer: Answer) -> None:
         """A person or reconciler answered; an answer to an earlier ladder says only what happened."""
@@ -337,6 +367,7 @@ class Past(Struct, eq=False):
         before.note_moot()
         if before.executed is not Executed.NO and before.effect is not Effect.READ_ONLY:
             self.executed_by = (*self.executed_by, before.executed)
+            self.inherited += 1
 
     def note_redrive(self) -> None:
         """A new ladder starts with the same key; what is known about the action stays."""
@@ -348,6 +379,7 @@ class Past(Struct, eq=False):
         self.lost = None
         self.attempts = 0
         self.rung = 0
+        self.position = -1
         self.deadline_at = 0
         self.same_error = 0
         self.semantic = 0
@@ -357,11 +389,15 @@ class Past(Struct, eq=False):
 class Asked:
     """A question and, once given, its answer."""
 
-    __slots__ = ("answer", "answer_seq", "ladder", "ordinal", "past", "question", "superseded")
+    __slots__ = ("answer", "answer_seq", "key", "ladder", "ordinal", "past", "question", "superseded", "taken")
 
-    def __init__(self, question: Question, past: Past | None) -> None:
+    def __init__(self, question: Question, past: Past | None, key: str = "") -> None:
         self.question = question
         self.past = past
+        self.key = key
+        """The step or the point it was asked at."""
+        self.taken = ""
+        """What the loop went on with, at its own point: `answer`, `default`, or `timeout` (of a block around it)."""
         self.ordinal = past.begun if past is not None else 0
         self.ladder = past.ladder if past is not None else 0
         self.answer: Answer | None = None
@@ -371,4 +407,4 @@ class Asked:
     @property
     def open(self) -> bool:
         """Whether nobody has answered yet (it may have expired), nor was it asked anew or the call made again since."""
-        return self.answer is None and not self.superseded
+        return self.answer is None and not self.superseded and not self.taken

@@ -7,14 +7,16 @@ raises `DeclarationError` where it is declared, or in `Loop.resolve`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_origin
 
 from msgspec import Struct
 
 from yaoki.policy import Retry
 from yaoki.records import Effect
 from yaoki.runtime._clients import keepers_of, retries_of
+from yaoki.runtime._prices import prices_known
 from yaoki.runtime._reach import codes_of, functions_of
+from yaoki.runtime._signature import hints_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +123,7 @@ def _about_client(tool: Tool[Any, Any], keeper: Keeper) -> str:
 def _about_repair(tool: Tool[Any, Any]) -> Iterator[_Said]:
     if tool.agent.validate is None or not tool.agent.repairs_max:
         return
-    if tool.check is not None or (not callable(tool.effect) and tool.effect not in _REPEATABLE):
+    if not callable(tool.effect) and (tool.check is not None or tool.effect not in _REPEATABLE):
         text = (
             f"validate= rejects what a {tool.effect_of({}).name} call has done already, so it is never asked again, "
             "whatever repairs_max says: a person is asked. Only reads? Declare effect=Effect.READ_ONLY; "
@@ -160,6 +162,11 @@ def _about_fit(loop: Loop[Any, Any], tool: Tool[Any, Any]) -> Iterator[_Said]:
     worst_s = retry.worst_case_s(tool.timeout_s)
     if budget.wall_s is not None and worst_s > budget.wall_s:
         yield _more(loop, f"{worst_s:,.0f} s", "wall_s", budget.wall_s)
+    reserve = tool.agent.reserve
+    for field, amount in () if reserve is None or callable(reserve) else reserve.items():
+        bound = getattr(budget, field)
+        if bound is not None and amount * retry.attempts_max > bound:
+            yield _more(loop, f"{amount * retry.attempts_max:g} {field} by what its attempts reserve", field, bound)
     waits_s = retry.worst_case_s(0)
     if budget.retry_wait_s is not None and waits_s > budget.retry_wait_s:
         yield _more(loop, f"{waits_s:,.0f} s of waits", "retry_wait_s", budget.retry_wait_s)
@@ -183,17 +190,39 @@ def _about_loop(loop: Loop[Any, Any], reached: Sequence[Reached]) -> Iterator[_S
     if bounds and not _reports(loop, reached):
         text = (
             f"has Budget({', '.join(f'{field}=…' for field in bounds)}), and nothing it calls reports what was spent, "
-            "so that bound never holds. Report it after each call: run.spend(tokens=…, cost_usd=…)"
+            "so that bound never holds. Say what a tool's result used, @tool(agent=ForModel(usage=…)), or report it "
+            "after each call: run.spend(tokens=…, cost_usd=…)"
         )
         yield _warn("budget.unreported", text)
+    elif loop.budget.cost_usd is not None and not prices_known():
+        reading = [one.tool.name for one in reached if one.tool.agent.usage is None and _may_say_usage(one.tool)]
+        if reading:
+            text = (
+                f"has Budget(cost_usd=…), and {', '.join(reading)} reports tokens, which nothing here can price, so "
+                "they do not count. pip install yaoki[prices], or ForModel(usage=…) with a cost_usd"
+            )
+            yield _warn("budget.unpriced", text)
 
 
 def _reports(loop: Loop[Any, Any], reached: Sequence[Reached]) -> bool:
     """Whether the code of the loop or of a tool names `spend`, or a tool says what it used."""
-    if any(getattr(one.tool.agent, "usage", None) is not None for one in reached):
+    agents = [one.tool.agent for one in reached]
+    if any(agent.usage is not None or agent.reserve is not None for agent in agents):
+        return True
+    if any(_may_say_usage(one.tool) for one in reached):
         return True
     roots = [loop.fn, *(one.tool.fn for one in reached)]
     return any("spend" in code.co_names for root in roots for fn in functions_of(root) for code in codes_of(fn))
+
+
+def _may_say_usage(tool: Tool[Any, Any]) -> bool:
+    """Whether its results are looked at for what they used, and may say so: one with a `usage`, or of any shape."""
+    if not tool.counts_usage:
+        return False
+    hint: Any = (hints_of(tool.fn) or {}).get("return", Any)
+    fields: Any = getattr(hint, "__annotations__", None) or getattr(hint, "model_fields", None) or ()
+    plain = (str, int, float, bool, bytes, type(None), list, tuple)
+    return hint is Any or "usage" in fields or not (hint in plain or get_origin(hint) in plain or fields)
 
 
 def _times(count: int, noun: str = "time", many: str = "times") -> str:

@@ -7,6 +7,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from yaoki.runtime._acting import members_of
 from yaoki.runtime._tool import BoundTool, Tool
 from yaoki.runtime._toolbox import Toolbox
 
@@ -84,10 +85,22 @@ def reached_by(fn: Callable[..., Any]) -> list[Reached]:
     """Return the tools a loop's function names, itself or through the plain functions of its module; each once."""
     found: dict[str, Reached] = {}
     for one in functions_of(fn):
-        for value in named_by(one).values():
+        for value in _mentioned(one):
             for reached in tools_in(value):
                 found.setdefault(reached.tool.name, reached)
+    for reached in list(found.values()):
+        for member in members_of(reached.tool):
+            found.setdefault(member.tool.name, Reached(member.tool, member.owner))
     return list(found.values())
+
+
+def _mentioned(fn: object) -> Iterator[object]:
+    """Yield what a function names: globals and cells, and what it may take from these by a dot: `tools.charge`."""
+    attributes = {name for code in codes_of(fn) for name in code.co_names}
+    for value in named_by(fn).values():
+        yield value
+        fields = fields_of(value)
+        yield from (fields[name] for name in sorted(attributes & fields.keys()))
 
 
 def tools_in(value: object) -> Iterable[Reached]:

@@ -43,6 +43,11 @@ class Ask(Struct, kw_only=True, omit_defaults=False):
     asked_at: int = 0
     expires_at: int = 0
     note: str = ""
+    retries: bool = False
+    """Asked in place of a wait: when it expires, the step is tried again."""
+    has_default: bool = False
+    default: Any = None
+    """What stands when it expires, where `has_default`."""
     verdict: str = ""
     """Empty while open."""
     answer: Any = None
@@ -101,6 +106,8 @@ class Receipt(Struct, Generic[R], kw_only=True, omit_defaults=False):
     diff: str = ""
     """For `code`: what the journal has and what the code asked for."""
     stopped_by: str = ""
+    group: str = ""
+    """The group whose budget it shares."""
     next_action: str = ""
     """The command that takes it on, or nothing."""
     file: str = ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yaoki.records import ABSENT, Executed, State
+from yaoki.records import ABSENT, NANO, Executed, State
 from yaoki.runtime._orphans import orphan_line
 from yaoki.runtime._receipt import Ask, Receipt
+from yaoki.runtime._undoing import undo_lines
 
 if TYPE_CHECKING:
     from yaoki.journal import RunRow
@@ -32,9 +34,13 @@ def receipt_of(
     for past, met in history.met:
         met.healed = past.settled
     receipt.failures = [met for _, met in history.met]
-    receipt.gaps = list(history.gaps)
+    receipt.gaps = [*history.gaps, *undo_lines(history.undone.by_step.values())]
     receipt.orphans = [orphan_line(past) for past in history.orphans()]
-    receipt.asks = [_ask(asked) for asked in history.questions.values() if asked.open or asked.answer is not None]
+    receipt.asks = [
+        _ask(asked)
+        for asked in history.questions.values()
+        if asked.open or asked.taken == "default" or asked.answer is not None
+    ]
     receipt.attempts = history.attempts
     receipt.first_attempt_failures = history.first_attempt_failures
     receipt.restarts = row.deaths
@@ -69,7 +75,9 @@ def light_receipt(row: RunRow) -> Receipt[Any]:
         waiting_since=row.changed_ms if row.state in (State.WAITING, State.SLEEPING) else 0,
         text=row.note,
         file=row.file,
+        group=row.group,
     )
+    receipt.spent.cost_usd = row.cost_nusd / NANO
     receipt.next_action = _next_action(receipt)
     return receipt
 
@@ -101,7 +109,7 @@ def _ask(asked: Asked) -> Ask:
         id=question.id,
         why=question.why,
         text=question.text,
-        step=asked.past.step if asked.past is not None else "",
+        step=asked.key,
         call=question.call,
         executed=question.executed,
         attempt=question.attempt,
@@ -112,11 +120,16 @@ def _ask(asked: Asked) -> Ask:
         asked_at=question.at,
         expires_at=question.expires_at,
         note=question.note,
+        retries=question.retries,
+        has_default=question.default is not ABSENT,
+        default=None if question.default is ABSENT else msgspec.json.decode(question.default),
     )
     if answer is not None:
         ask.verdict = answer.verdict
         ask.answer = None if answer.value is ABSENT else msgspec.json.decode(answer.value)
         ask.answered_at = answer.at
+    elif asked.taken == "default":
+        ask.verdict, ask.answer = "default", ask.default
     elif ask.why == "doubt":
         ask.executed = asked.past.executed if asked.past is not None else Executed.MAYBE
     return ask
@@ -128,7 +141,7 @@ def _next_action(receipt: Receipt[Any]) -> str:
         case State.WAITING:
             return {
                 "person": f"yaoki show {name}",
-                "budget": _top_up(name, receipt.text),
+                "budget": _top_up(receipt),
                 "code": f"yaoki show {name}",
                 "pause": f"yaoki unpause {receipt.text.partition(' is paused')[0]}",
                 "signal": f"yaoki signal {name} {receipt.text.removeprefix('signal ')} VALUE",
@@ -141,12 +154,15 @@ def _next_action(receipt: Receipt[Any]) -> str:
             return ""
 
 
-def _top_up(name: str, text: str) -> str:
-    """Return the command that adds as much again as the run had, by what it says it has used up."""
+def _top_up(receipt: Receipt[Any]) -> str:
+    """Return the command that adds as much again as the run, or its group, had, by what it says it has used up."""
+    name, text, lead = receipt.run_id, receipt.text, f"group {receipt.group}: "
+    if receipt.group and text.startswith(lead):
+        name, text = f"--group {shlex.quote(receipt.group)}", text.removeprefix(lead)
     noun, _, used = text.partition(": ")
-    flag = {"calls": "--calls", "tokens": "--tokens", "cost": "--cost-usd"}.get(noun)
-    bound = used.rpartition(" of ")[2].lstrip("$")
-    return f"yaoki top-up {name} {flag} {bound}" if flag is not None else f"yaoki top-up {name} --calls 1"
+    flag = {"calls": "--calls", "tokens": "--tokens", "budget": "--cost-usd", "cost": "--cost-usd"}.get(noun)
+    bound = used.partition(" (")[0].rpartition(" of ")[2].lstrip("$")
+    return f"yaoki top-up {name} {flag} {float(bound):g}" if flag is not None else f"yaoki top-up {name} --calls 1"
 
 
 def _shown_file(receipt: Receipt[Any]) -> str:

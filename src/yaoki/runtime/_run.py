@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from yaoki.errors import DeclarationError, StepFailed
+from yaoki.records import Cause
 from yaoki.runtime import _context
+from yaoki.runtime._ask import ASK_EXPIRES_S, NOTHING, Asks
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fan import branch_names, fan_async, fan_sync
 from yaoki.runtime._live import Branch
-from yaoki.runtime._run_base import RunBase, escape, settled
+from yaoki.runtime._run_base import escape, settled
 from yaoki.runtime._timeouts import AsyncTimeout, SyncTimeout
 from yaoki.runtime._tool import BoundTool, Tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult, result_of
@@ -24,9 +26,11 @@ __all__ = ["AsyncRun", "Run"]
 
 T = TypeVar("T")
 S = TypeVar("S")
+V = TypeVar("V")
+P = ParamSpec("P")
 
 
-class Run(RunBase):
+class Run(Asks):
     """A run as a plain `def` loop sees it. Nothing is awaited; steps block."""
 
     def turns(self, default: S) -> Turns[S]:
@@ -56,7 +60,71 @@ class Run(RunBase):
         branch, key = self._timeout_key(seconds)
         return SyncTimeout(branch, key, seconds)
 
-    def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
+    @overload
+    def ask(
+        self,
+        question: str,
+        into: type[T],
+        *,
+        options: Sequence[str] | None = None,
+        default: T = ...,
+        expires_s: float = ...,
+    ) -> T: ...
+    @overload
+    def ask(
+        self, question: str, *, options: Sequence[str] | None = None, default: str = ..., expires_s: float = ...
+    ) -> str: ...
+    @overload
+    def ask(
+        self,
+        question: str,
+        into: Any,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = ...,
+        expires_s: float = ...,
+    ) -> Any: ...
+    def ask(
+        self,
+        question: str,
+        into: Any = str,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = NOTHING,
+        expires_s: float = ASK_EXPIRES_S,
+    ) -> Any:
+        """
+        Ask a person, and return the answer: `yaoki answer RUN VALUE`, or `runner.answer(run_id, None, "value", …)`.
+
+        Recorded at this point of the loop: nobody is asked twice, and a replay returns the same. Meanwhile the branch
+        waits, and the run leaves memory. The first answer wins; one of another type is refused where it is given.
+
+        Args:
+            question: 1 to 2,000 characters; the same at each replay (a changed text is a changed question).
+            into: The answer's type.
+            options: At most 100 texts, one of which is the answer.
+            default: What stands when nobody answers in time; without one the run is then a dead letter.
+            expires_s: How long the answer may take, up to ten years; 7 days unless written otherwise.
+
+        Raises:
+            StepFailed: A person said `abort`.
+            DeclarationError: A question that cannot be asked; nothing was recorded.
+        """
+        asking = self._asking(question, into, options, default, expires_s)
+        branch, key = self._ask_point(asking)
+        while True:
+            done, value = self._ask_outcome(branch, key, asking)
+            if done:
+                return value
+            self._ask_in_time(branch, key)
+            driver: Any = self._live.driver
+            driver.hold(self._ask_suspend(branch, key), branch)
+
+    @overload
+    def wait_signal(self, name: str, into: type[T], *, timeout_s: float | None = None) -> T: ...
+    @overload
+    def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any: ...
+    def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any:
         """
         Wait for a signal, sent by `runner.signal` or `yaoki signal RUN NAME VALUE`, and return its value.
 
@@ -70,9 +138,10 @@ class Run(RunBase):
 
         Raises:
             TimeoutError: No signal came in time; recorded, so a replay raises it too.
-            EncodingError: The signal is of another type. It is not taken.
+            EncodingError: The signal that came is of another type. It is left for the next wait; where code that has
+                been changed since takes it, a replay does. One sent while the run waits is refused to the sender.
         """
-        branch, key, until_ms = self._signal_wait(name, timeout_s)
+        branch, key, until_ms = self._signal_wait(name, into, timeout_s)
         while True:
             done, value = self._signal_taken(key, name, until_ms, into)
             if done:
@@ -80,8 +149,13 @@ class Run(RunBase):
             driver: Any = self._live.driver
             driver.hold(Suspend("signal", until_ms=until_ms, text=f"signal {name}"), branch)
 
-    def try_call(self, tool: Tool[..., Any] | BoundTool[..., Any], *args: Any, **kwargs: Any) -> Settled:
-        """Use a tool as a step, and return its value or, where its ladder ended without one, its failure."""
+    def try_call(self, tool: Callable[P, V], /, *args: P.args, **kwargs: P.kwargs) -> Settled[V]:
+        """
+        Use a tool as a step, and return its value or, where its ladder ended without one, its failure.
+
+        Raises:
+            DeclarationError: `tool` is no tool.
+        """
         _refuse_other(tool)
         try:
             return Settled(value=tool(*args, **kwargs))
@@ -95,7 +169,7 @@ class Run(RunBase):
         *,
         key: Callable[[T], Hashable] | None = None,
         limit: int = 8,
-    ) -> list[Settled]:
+    ) -> list[Settled[Any]]:
         """
         Apply `fn` to each item in a branch of its own, in up to `limit` threads; results in order, as `Settled`.
 
@@ -147,7 +221,7 @@ class Run(RunBase):
         return self._live.driver.use(here, tool, (), args, owner=own, call_id=str(call.id)[:200], for_model=True)
 
 
-class AsyncRun(RunBase):
+class AsyncRun(Asks):
     """A run as an `async def` loop sees it."""
 
     def turns(self, default: S) -> AsyncTurns[S]:
@@ -183,9 +257,65 @@ class AsyncRun(RunBase):
         branch, key = self._timeout_key(seconds)
         return AsyncTimeout(branch, key, seconds)
 
-    async def wait_signal(self, name: str, into: type[T] | Any = None, *, timeout_s: float | None = None) -> Any:
+    @overload
+    async def ask(
+        self,
+        question: str,
+        into: type[T],
+        *,
+        options: Sequence[str] | None = None,
+        default: T = ...,
+        expires_s: float = ...,
+    ) -> T: ...
+    @overload
+    async def ask(
+        self, question: str, *, options: Sequence[str] | None = None, default: str = ..., expires_s: float = ...
+    ) -> str: ...
+    @overload
+    async def ask(
+        self,
+        question: str,
+        into: Any,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = ...,
+        expires_s: float = ...,
+    ) -> Any: ...
+    async def ask(
+        self,
+        question: str,
+        into: Any = str,
+        *,
+        options: Sequence[str] | None = None,
+        default: Any = NOTHING,
+        expires_s: float = ASK_EXPIRES_S,
+    ) -> Any:
+        """Ask a person, as `Run.ask`; other branches go on."""
+        asking = self._asking(question, into, options, default, expires_s)
+        branch, key = self._ask_point(asking)
+        driver: Any = self._live.driver
+        while True:
+            done, value = self._ask_outcome(branch, key, asking)
+            if done:
+                return value
+            driver.enter_op(branch)
+            try:
+                await driver.hold(self._ask_suspend(branch, key), branch)
+            except BaseException:
+                driver.note_cut(branch)
+                if driver.cause_of(branch)[0] is Cause.TIMEOUT:
+                    self._ask_cut(key)
+                raise
+            finally:
+                driver.leave_op(branch)
+
+    @overload
+    async def wait_signal(self, name: str, into: type[T], *, timeout_s: float | None = None) -> T: ...
+    @overload
+    async def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any: ...
+    async def wait_signal(self, name: str, into: Any = None, *, timeout_s: float | None = None) -> Any:
         """Wait for a signal, as `Run.wait_signal`; other branches go on."""
-        branch, key, until_ms = self._signal_wait(name, timeout_s)
+        branch, key, until_ms = self._signal_wait(name, into, timeout_s)
         driver: Any = self._live.driver
         while True:
             done, value = self._signal_taken(key, name, until_ms, into)
@@ -202,7 +332,11 @@ class AsyncRun(RunBase):
             finally:
                 driver.leave_op(branch)
 
-    async def try_call(self, tool: Tool[..., Any] | BoundTool[..., Any], *args: Any, **kwargs: Any) -> Settled:
+    @overload
+    async def try_call(self, tool: Callable[P, Awaitable[V]], /, *args: P.args, **kwargs: P.kwargs) -> Settled[V]: ...
+    @overload
+    async def try_call(self, tool: Callable[P, V], /, *args: P.args, **kwargs: P.kwargs) -> Settled[V]: ...
+    async def try_call(self, tool: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Settled[Any]:
         """Use a tool as a step, as `Run.try_call`."""
         _refuse_other(tool)
         try:
@@ -219,11 +353,11 @@ class AsyncRun(RunBase):
         *,
         key: Callable[[T], Hashable] | None = None,
         limit: int = 8,
-    ) -> list[Settled]: ...
+    ) -> list[Settled[Any]]: ...
     @overload
     async def map(
         self, fn: Callable[[T], Any], items: Iterable[T], *, key: Callable[[T], Hashable] | None = None, limit: int = 8
-    ) -> list[Settled]: ...
+    ) -> list[Settled[Any]]: ...
     async def map(
         self,
         fn: Callable[[T], Any],
@@ -231,7 +365,7 @@ class AsyncRun(RunBase):
         *,
         key: Callable[[T], Hashable] | None = None,
         limit: int = 8,
-    ) -> list[Settled]:
+    ) -> list[Settled[Any]]:
         """
         Apply `fn` to each item in a branch of its own, up to `limit` at once; results in order, as `Settled`.
 

@@ -11,12 +11,12 @@ from msgspec import Raw
 
 from yaoki.codec import codec_for
 from yaoki.errors import DeclarationError, EncodingError, OutsideBranch, StepFailed
-from yaoki.records import ABSENT, Gap, Hold, Record, Refused, Scope, Signal, Spend, Value
+from yaoki.records import ABSENT, Gap, Hold, Record, Refused, Scope, Spend, Value
 from yaoki.runtime import _context
 from yaoki.runtime._fan import branch_names
 from yaoki.runtime._ladder import drifted
 from yaoki.runtime._live import Branch, Live
-from yaoki.runtime._mailbox import TAKEN
+from yaoki.runtime._mailbox import TAKEN, Taken, data_of, taken_of
 from yaoki.runtime._step import fingerprint
 from yaoki.runtime._sync import commit_inline, cut_branch, poll_posts
 from yaoki.runtime._toolbox import Settled, ToolCall, ToolResult, result_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from uuid import UUID
 
+    from yaoki.codec import Codec
     from yaoki.records import Failure
 
 __all__ = ["RunBase", "escape", "refuse_signal_name", "settled"]
@@ -132,16 +133,17 @@ class RunBase:
                 driver: Any = self._live.driver
                 driver.check_quiet()
 
-    def _signal_wait(self, name: str, timeout_s: float | None) -> tuple[Branch, str, int]:
+    def _signal_wait(self, name: str, into: Any, timeout_s: float | None) -> tuple[Branch, str, int]:
         """Record that the loop waits for a signal from now on; return the branch, the wait's identity and its end."""
         if timeout_s is not None and not 0 <= timeout_s <= _SLEEP_MOST_S:
             msg = f"run.wait_signal: timeout_s={timeout_s} lies between 0 and {_SLEEP_MOST_S:,} (ten years)"
             raise DeclarationError(msg)
         refuse_signal_name(name)
+        schema = ABSENT if into is None else Raw(msgspec.json.encode(codec_for(into).schema()))
 
         def make(at: int) -> Hold:
             until = 0 if timeout_s is None else at + int(timeout_s * 1000)
-            return Hold(at=at, since=at, until=until, reason="signal", call=name)
+            return Hold(at=at, since=at, until=until, reason="signal", call=name, schema=schema)
 
         branch = self._place("wait_signal")
         key, record = self._once("wait_signal", make)
@@ -156,40 +158,45 @@ class RunBase:
 
         Raises:
             TimeoutError: It is over without a signal.
-            EncodingError: The signal is not of that type; it is not taken.
+            EncodingError: The signal is not of that type; that is recorded, and it is not taken.
         """
         live = self._live
-        taken = f"{key}{TAKEN}"
         codec = codec_for(Any if into is None else into)
         with live.lock:
-            recorded = live.history.points.get(taken)
-            if recorded is None:
-                if live.journal.changed():
-                    poll_posts(live)
-                waiting = live.history.signals.oldest(name)
-                if waiting is None and not (until_ms and live.now_ms() >= until_ms):
-                    return False, None
-                if waiting is not None:
-                    self._decoded(codec, waiting[1])
-                self._flush()
-                seq, data = (waiting[0], _data_of(waiting[1])) if waiting is not None else (0, Raw(b"null"))
-                record: Record = Value(at=live.now_ms(), value=Raw(msgspec.json.encode({"seq": seq, "value": data})))
-                commit_inline(live, taken, record)
-            else:
-                record = recorded[1]
-        assert isinstance(record, Value)
-        found = msgspec.json.decode(record.value, type=_Taken)
+            point = live.history.points.get(f"{key}{TAKEN}")
+            found = None if point is None else taken_of(point[1])
+            if found is None or (found.misfit and live.history.signals.untaken_at(found.misfit) is not None):
+                found = self._take_signal(key, name, until_ms, codec, found)
+        if found is None:
+            return False, None
+        if found.misfit:
+            raise EncodingError(found.why)
         if not found.seq:
             msg = f"run {live.name}: no signal {name!r} came in time"
             raise TimeoutError(msg)
         return True, codec.decode(found.value)
 
-    def _decoded(self, codec: Any, signal: Signal) -> None:
+    def _take_signal(self, key: str, name: str, until_ms: int, codec: Codec, known: Taken | None) -> Taken | None:
+        """Record how the wait ends, unless it goes on; one that found a signal of another type looks at it anew."""
+        live = self._live
+        if live.journal.changed():
+            poll_posts(live)
+        seq, signal = live.history.signals.oldest(name) or (0, None)
+        if signal is not None and until_ms and signal.at >= until_ms:
+            seq, signal = 0, None  # it came too late: what a run is told does not hang on when it looks
+        if signal is None and not (until_ms and live.now_ms() >= until_ms):
+            return None
+        ending = Taken(seq=seq, value=data_of(signal))
         try:
-            codec.decode(_data_of(signal))
+            codec.decode(ending.value)
         except EncodingError as error:
-            msg = f"run {self._live.name}: signal {signal.name!r} is not what run.wait_signal(into=…) takes: {error}"
-            raise EncodingError(msg) from None
+            if signal is not None:
+                why = f"run {live.name}: signal {name!r} is not what run.wait_signal(into=…) takes: {error}"
+                ending = Taken(misfit=seq, why=why)
+        if known is None or not ending.misfit:
+            self._flush()
+            commit_inline(live, f"{key}{TAKEN}", Value(at=live.now_ms(), value=Raw(msgspec.json.encode(ending))))
+        return ending
 
     # --- shared machinery
 
@@ -288,16 +295,7 @@ def refuse_signal_name(name: str) -> None:
         raise DeclarationError(msg)
 
 
-class _Taken(msgspec.Struct):
-    seq: int
-    value: Raw
-
-
-def _data_of(signal: Signal) -> Raw:
-    return Raw(b"null") if signal.value is ABSENT else signal.value
-
-
-def settled(outcome: object) -> Settled:
+def settled(outcome: object) -> Settled[Any]:
     """Return a branch's end: its value, or the failure of the step that ended it."""
     return Settled(failure=outcome.failure) if isinstance(outcome, StepFailed) else Settled(value=outcome)
 

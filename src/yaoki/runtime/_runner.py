@@ -10,7 +10,7 @@ from yaoki.errors import DeclarationError, Passing, RunBusy
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._base import Base, loop_of, next_move
-from yaoki.runtime._drive import Returned, conclude, take_up
+from yaoki.runtime._drive import Returned, conclude, take_up, undo_all
 from yaoki.runtime._run import Run
 from yaoki.runtime._sync import POLL_S, SyncDriver
 from yaoki.runtime._work import LOOK_S, Board, Docket, Slots, served_loops
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from yaoki.journal import Claim
-    from yaoki.records import Entry
+    from yaoki.records import Entry, Group
     from yaoki.runtime._live import Halt, Live
     from yaoki.runtime._loop import Bound, Loop
     from yaoki.runtime._receipt import Receipt
@@ -41,8 +41,12 @@ class Runner(Base):
         sync_every_ms: How long a read-only result may be lost to a power cut.
         on_wait: Called with the receipt when a run is left waiting for somebody; what it raises is logged.
         observers: Shown each record once written, in the run's own thread; what they raise is logged.
+        notify: Who is told of runs that need somebody: an address, a callable that takes a `yaoki.notify.Notice`,
+            several of them, or `yaoki.notify.Notify`. Sent from threads of their own; closing waits up to `drain_s`.
         result_max_bytes: A larger result is recorded as happened, its value lost.
         drain_s: How long attempts in flight may take to settle when the runner is stopped.
+        interactive: Whether a person watches: the run then waits with a question in place of each wait of a ladder
+            above 2 s (try again now, a value, skip, abort), which goes on by itself when that wait is over.
 
     Raises:
         StoreRefused, StoreCorrupt, JournalError: The store cannot be opened; nothing was changed.
@@ -152,6 +156,7 @@ class Runner(Base):
         """Return a runner with the same settings, unopened, that stops with this one."""
         twin = Runner(self._store, **self._settings)
         twin._stop = self._stop
+        twin._observers = self._observers
         return twin
 
     def _in_threads(self, served: dict[str, Any], slots: Slots, until: Until, concurrency: int) -> dict[str, int]:
@@ -248,6 +253,8 @@ class Runner(Base):
             return Returned(unfinished=True)
         token = _context.enter(live.main)
         try:
+            if live.compensating:
+                driver.drive(undo_all(live), live.main)
             value = bound.loop.fn(Run(live, restart_at_checkpoint=self._restart), **bound.values)
         except Passing as signal:
             if not live.halted and not driver.held:
@@ -286,16 +293,23 @@ class Runner(Base):
         self, run_id: str, ask: str | None, verdict: str, value: object = ABSENT, *, by: str = ""
     ) -> Receipt[Any]:
         """
-        Answer a question: happened (with the value), not-happened, skip, abort. On disk when this returns.
+        Answer a question; on disk when this returns.
+
+        A doubt: `happened` with the value, `not-happened`, `skip`, `abort`. An approval: `approve`, `refuse` with a
+        text that says why. What a loop or a rung asked: `value` with it, `skip`, `abort`.
 
         Raises:
             AnswerRefused: No such question, several without `ask`, answered or expired, or of another type.
         """
         return self._on_store.answer(run_id, ask, verdict, value, by=by)
 
-    def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
-        """Order a run to stop: nothing new begins, attempts in flight settle."""
-        return self._on_store.cancel(run_id, by=by)
+    def cancel(self, run_id: str, *, compensate: bool = False, by: str = "") -> Receipt[Any]:
+        """
+        Order a run to stop: nothing new begins, attempts in flight settle.
+
+        With `compensate`, whoever drives it then undoes what it did, newest first, before it is `cancelled`.
+        """
+        return self._on_store.cancel(run_id, compensate=compensate, by=by)
 
     def top_up(self, run_id: str, *, by: str = "", **add: float) -> Receipt[Any]:
         """
@@ -306,6 +320,34 @@ class Runner(Base):
             AnswerRefused: The run is final (a capped one may be topped up, then redriven).
         """
         return self._on_store.top_up(run_id, add, by=by)
+
+    def group(
+        self, name: str, *, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None
+    ) -> Group:
+        """
+        Set the budget of a group (all of its runs together, whoever drives them), and return how it stands.
+
+        `runner.group("night", cost_usd=20)`, then `submit(…, group="night")`. What is left out stays as it is; said
+        again it changes nothing, and top-ups stay. When it is used up, each run of the group waits for a
+        `top_up_group`, or ends `capped`, as its own `on_empty` says. On disk when this returns.
+
+        Raises:
+            DeclarationError: A bound that cannot work, or no name for a group.
+        """
+        return self._on_store.group(name, {"calls": calls, "tokens": tokens, "cost_usd": cost_usd})
+
+    def top_up_group(self, name: str, **add: float) -> Group:
+        """
+        Add to a group's budget: `top_up_group("night", cost_usd=5)`. On disk when this returns.
+
+        Raises:
+            DeclarationError: No such group, one without that bound, or an amount that is none.
+        """
+        return self._on_store.top_up_group(name, add)
+
+    def groups(self) -> builtins.list[Group]:
+        """Return the groups of the store and what they have spent, by name; at most 1,000."""
+        return [*self.store.groups()]
 
     def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
         """

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yaoki.policy import Bar, Probe, after_attempt, bar_of, come_back_ms, places_taken, scopes_of, unavailable
+from yaoki.policy import Bar, Probe, after_attempt, bar_of, come_back_ms, places_taken, scopes_of
 from yaoki.records import Circuit, Failure, FailureKind, Scope
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from yaoki.journal import ScopeView
-    from yaoki.records import Begin, Settle
+    from yaoki.journal import Change, ScopeView
+    from yaoki.records import Begin, Charge, Settle
     from yaoki.runtime._live import Live
     from yaoki.runtime._step import Step
+    from yaoki.runtime._tool import Tool
 
 __all__ = ["Scopes"]
 
@@ -47,16 +48,6 @@ class Scopes:
 
     # --- questions
 
-    def unavailable(self, scope: str, now_ms: int) -> str | None:
-        """Return why nothing could begin on a scope now, for people; None: it could. Reads the store if need be."""
-        view = self._live.journal.scopes()
-        for name in scopes_of(scope):
-            if name in view.paused:
-                return f"{name} is paused"
-            if name in self._live.history.unavailable:
-                return f"{name} is not used any more in this run"
-        return unavailable(view.circuits, scope, now_ms=now_ms, alive=self._live.journal.lives)
-
     def clear(self, step: Step) -> bool:
         """Whether nothing that was seen so far concerns a step's scope: then its begin needs no more than `enter`."""
         live = self._live
@@ -73,31 +64,52 @@ class Scopes:
 
     def bar(self, step: Step) -> Bar | None:
         """Return what keeps a step from beginning now: a person, a cooldown, a breaker; as the store has it now."""
+        return self._bar_at(step.tool, _scope_of(step), step.key)
+
+    def given_up(self, step: Step, bar: Bar | None = None) -> str:
+        """Return the scope that a run with `reset="never"` does not use any more, or nothing."""
+        return self._given_up_at(step.tool, _scope_of(step), bar)
+
+    def shut(self, step: Step, tool: Tool[Any, Any], values: dict[str, Any]) -> Bar | None:
+        """
+        Return why a tool is not waited for where another may act in its place; None: it may be used now, or soon.
+
+        That is a scope that is paused, open (a probe under way included), given up by this run, or that cools down
+        for longer than a run stays in memory.
+        """
+        scope = tool.scope_of(values) or tool.name
+        bar = self._bar_at(tool, scope, step.key)
+        gone = self._given_up_at(tool, scope, bar)
+        if gone and (bar is None or bar.why != "pause"):
+            return Bar(gone, "breaker", reason="not used any more in this run")
+        if bar is None or bar.why != "cooldown":
+            return bar
         live = self._live
-        view = live.journal.scopes()
-        scope = _scope_of(step)
+        return bar if bar.until_ms - live.now_ms() > live.limits.park_after_s * 1000 else None
+
+    def _bar_at(self, tool: Tool[Any, Any], scope: str, key: str) -> Bar | None:
+        view = self._live.journal.scopes()
         for name in scopes_of(scope):
             brake = view.paused.get(name)
             if brake is not None:
                 return Bar(name, "pause", since_ms=brake.at_ms, reason=brake.by)
-        return None if skipping() else self._timed_bar(step, scope, view)
+        return None if skipping() else self._timed_bar(tool, scope, key, view)
 
-    def given_up(self, step: Step, bar: Bar | None = None) -> str:
-        """Return the scope that a run with `reset="never"` does not use any more, or nothing."""
-        breaker = step.tool.breaker
+    def _given_up_at(self, tool: Tool[Any, Any], scope: str, bar: Bar | None) -> str:
+        breaker = tool.breaker
         if breaker is None or breaker.reset != "never" or skipping():
             return ""
         if bar is not None and bar.why == "breaker":
             return bar.scope
         gone = self._live.history.unavailable
-        return next((name for name in scopes_of(_scope_of(step)) if name in gone), "") if gone else ""
+        return next((name for name in scopes_of(scope) if name in gone), "") if gone else ""
 
     def back_ms(self, step: Step, next_ms: int, deadline_ms: int) -> int:
         """Return when a retry comes back: not all at the moment at which the server said that all may."""
         if not self._live.journal.seen_scopes.circuits or skipping():
             return next_ms
         live = self._live
-        bar = self._timed_bar(step, _scope_of(step), live.journal.scopes())
+        bar = self._timed_bar(step.tool, _scope_of(step), step.key, live.journal.scopes())
         if bar is None or bar.probed or not bar.until_ms <= next_ms < bar.until_ms + _SAID_MS:
             return next_ms
         spread_from = msgspec.structs.replace(bar, until_ms=next_ms)
@@ -105,16 +117,8 @@ class Scopes:
 
     # --- records
 
-    def enter(self, step: Step, begin: Begin, seq: int) -> bool:
-        """
-        Append a begin, taking a probe's place where one is due; False if its scope does not let it any more.
-
-        Raises:
-            Fenced: As for `Journal.append`.
-        """
-        live = self._live
-        if self.clear(step) and self.enter_clear(step, begin, seq):
-            return True
+    def places(self, step: Step, begin: Begin) -> Change:
+        """Return what a begin changes of its scope: it takes a probe's place where one is due, or is refused."""
         scope = _scope_of(step)
         until_ms = begin.at + begin.timeout_ms + _GRACE_MS
 
@@ -123,15 +127,11 @@ class Scopes:
                 return None
             if skipping():
                 return ()
-            if self._timed_bar(step, scope, view) is not None:
+            if self._timed_bar(step.tool, scope, step.key, view) is not None:
                 return None
             return places_taken(view.circuits, scope, self._probe(step.key, until_ms)) if step.tool.breaker else ()
 
-        taken = live.journal.append_ruled(live.run, live.epoch, seq, [(step.key, begin)], change)
-        if taken is None:
-            return False
-        self.begun(step)
-        return True
+        return change
 
     def enter_clear(self, step: Step, begin: Begin, seq: int) -> bool:
         """Append a begin that is `clear`; False if any scope has changed since, and it must be asked again."""
@@ -155,9 +155,9 @@ class Scopes:
                 return True
         return step is None
 
-    def settle(self, key: str, settle: Settle, seq: int) -> None:
+    def settle(self, key: str, settle: Settle, seq: int, charge: Charge | None = None) -> None:
         """
-        Append a settle, and change in the same transaction what it says of its scope.
+        Append a settle with its charge, and change in the same transaction what it says of its scope.
 
         Raises:
             Fenced: As for `Journal.append`.
@@ -165,9 +165,10 @@ class Scopes:
         live = self._live
         step = self._begun.get(key)
         if step is None:
-            live.journal.append(live.run, live.epoch, seq, ((key, settle),))
+            live.journal.append(live.run, live.epoch, seq, ((key, settle),), charge)
             return
-        if self.plain(key, settle) and live.journal.append_if(live.run, live.epoch, seq, key, settle):
+        written = live.journal.append_if
+        if charge is None and self.plain(key, settle) and written(live.run, live.epoch, seq, key, settle):
             return
         items = [(key, settle)]
         self._begun.pop(key, None)
@@ -183,22 +184,22 @@ class Scopes:
                 items[0] = (key, msgspec.structs.replace(settle, unavailable=opened))
             return changed
 
-        live.journal.append_ruled(live.run, live.epoch, seq, items, change)
+        live.journal.append_ruled(live.run, live.epoch, seq, items, change=change, charge=charge)
         live.history.note_unavailable(items[0][1])
         self.turned = tuple(turned)
 
     def _probe(self, key: str, until_ms: int = 0) -> Probe:
         return Probe(self._live.journal.worker, self._live.run, key, until_ms)
 
-    def _timed_bar(self, step: Step, scope: str, view: ScopeView) -> Bar | None:
+    def _timed_bar(self, tool: Tool[Any, Any], scope: str, key: str, view: ScopeView) -> Bar | None:
         live = self._live
         return bar_of(
             view.circuits,
             scope,
             now_ms=live.now_ms(),
             alive=live.journal.lives,
-            breaks=step.tool.breaker is not None,
-            me=self._probe(step.key),
+            breaks=tool.breaker is not None,
+            me=self._probe(key),
         )
 
 

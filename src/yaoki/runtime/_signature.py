@@ -65,7 +65,18 @@ def is_local(annotation: object) -> bool:
 class Parameters:
     """Binds calls the way Python would, without the cost of `Signature.bind` on the way of every step."""
 
-    __slots__ = ("_defaults", "_names", "_odd", "_positional", "_required", "injected", "local", "name", "signature")
+    __slots__ = (
+        "_defaults",
+        "_listed",
+        "_names",
+        "_odd",
+        "_positional",
+        "_required",
+        "injected",
+        "local",
+        "name",
+        "signature",
+    )
 
     def __init__(self, fn: Callable[..., object], name: str, *, skip: int = 0) -> None:
         whole = inspect.signature(fn)
@@ -86,13 +97,14 @@ class Parameters:
         kinds = inspect.Parameter
         self._odd = any(p.kind in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD, kinds.POSITIONAL_ONLY) for p in shown)
         self._positional = tuple(p.name for p in shown if p.kind is kinds.POSITIONAL_OR_KEYWORD)
-        self._names = frozenset(p.name for p in shown)
+        self._listed = tuple(p.name for p in shown)
+        self._names = frozenset(self._listed)
         self._defaults = {p.name: p.default for p in shown if p.default is not kinds.empty}
         self._required = len(shown)
 
     def bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """
-        Return every argument by name, defaults bound, injected ones left out.
+        Return every argument by name, in the order they are declared, defaults bound, injected ones left out.
 
         Raises:
             TypeError: As Python would for a call that does not fit.
@@ -108,7 +120,7 @@ class Parameters:
             values.update(kwargs)
         if len(values) != self._required:
             return self._bind_slowly(args, kwargs)
-        return values
+        return {name: values[name] for name in self._listed}
 
     def _bind_slowly(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """Bind as `inspect` does, for its error messages and for odd signatures."""

@@ -18,28 +18,40 @@ if TYPE_CHECKING:
     from yaoki.runtime._live import Branch
     from yaoki.runtime._tool import Tool
 
-__all__ = ["Step", "action_key", "check_step", "fingerprint", "make_step"]
+__all__ = ["Step", "action_key", "blake2b", "check_step", "fingerprint", "make_step", "undo_key"]
 
 
 class Step:
-    """A call's identity and arguments, fixed when the call expression is evaluated."""
+    """
+    A call's identity and arguments, fixed when the call expression is evaluated.
+
+    `declared` is the tool that was called; `tool` the one that acts, with `given`, `named` and `values`: the same
+    until a fallback takes its place, when `own` keeps the call's.
+    """
 
     __slots__ = (
+        "about",
         "action",
         "args",
         "branch",
         "call_id",
+        "declared",
         "effect",
+        "fixed_key",
         "for_model",
         "given",
         "key",
         "named",
+        "own",
         "tool",
         "values",
     )
 
     def __init__(self, tool: Tool[Any, Any], branch: Branch, key: str) -> None:
         self.tool = tool
+        self.declared = tool
+        self.own: tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]] | None = None
+        self.fixed_key = ""
         self.branch = branch
         self.key = key
         self.given: tuple[Any, ...] = ()
@@ -50,6 +62,8 @@ class Step:
         self.call_id = ""
         self.for_model = False
         self.effect: Effect | None = None
+        self.about = ""
+        """For a check: the key of the action it is asked about."""
 
     @property
     def call(self) -> str:
@@ -91,12 +105,17 @@ def make_step(
     return step
 
 
-def check_step(step: Step, check: Tool[Any, Any], key: str) -> Step:
-    """Return the sub-step that asks a step's check: the same arguments, Local ones included."""
+def check_step(step: Step, check: Tool[Any, Any], key: str, about: str = "") -> Step:
+    """
+    Return a sub-step that is given a step's own arguments, Local ones included: its check, its cached value.
+
+    `about` is the key of the action a check is asked about.
+    """
     asked = Step(check, step.branch, key)
     asked.given = step.given[:1] if check.is_method else ()
     asked.named = step.values
     asked.values = step.values
+    asked.about = about
     asked.args = asked.action = fingerprint(check.name, step.args.encode())
     return asked
 
@@ -106,6 +125,16 @@ def fingerprint(name: str, data: bytes) -> str:
     return blake2b(name.encode() + b"\0" + data, digest_size=12).hexdigest()
 
 
-def action_key(run: str, action: str, slot: int) -> str:
-    """Return the idempotency key: hash(run, tool, arguments, slot), 32 hexadecimal characters."""
-    return blake2b(f"{run}\0{action}\0{slot}".encode(), digest_size=16).hexdigest()
+def action_key(run: str, action: str, slot: int, rung: int = 0) -> str:
+    """
+    Return the idempotency key: hash(run, tool, arguments, slot), 32 hexadecimal characters.
+
+    A fallback sends another request for the same action, so each rung has a key of its own.
+    """
+    place = f"{run}\0{action}\0{slot}\0{rung}" if rung else f"{run}\0{action}\0{slot}"
+    return blake2b(place.encode(), digest_size=16).hexdigest()
+
+
+def undo_key(key: str) -> str:
+    """Return the key an action is undone with: hash(key, 'undo')."""
+    return blake2b(f"{key}\0undo".encode(), digest_size=16).hexdigest()

@@ -9,20 +9,23 @@ from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
 from yaoki.records import Cause, Settle
 from yaoki.runtime import _context
-from yaoki.runtime._attempt import Kept, barrier_of, call_of, judge
+from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._entering import enter_inline
+from yaoki.runtime._groups import charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
+from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
-    from yaoki.records import Begin, Record
+    from yaoki.records import Record
     from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
-__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "enter_inline", "poll_posts"]
+__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts", "raise_if_timed_out"]
 
 POLL_S = 0.5
 """How often a driver looks for answers, top-ups, signals and cancels; they are taken up within 1 s."""
@@ -40,10 +43,11 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         raise Fenced(f"run {live.name} is no longer driven here")
     seq = live.note(key, record)
     try:
+        charge = charge_of(live) if live.group else None
         if type(record) is Settle:
-            live.scopes.settle(key, record, seq)
+            live.scopes.settle(key, record, seq, charge)
         else:
-            live.journal.append(live.run, live.epoch, seq, [(key, record)])
+            live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
         if barrier is Barrier.SYNCED:
             live.journal.sync()
         elif barrier is Barrier.STARTED:
@@ -61,42 +65,6 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         live.show(key, record)
 
 
-def enter_inline(live: Live, step: Step, begin: Begin, barrier: Barrier, *, clear: bool = False) -> bool:
-    """
-    Append a begin at once if its scope lets it, and fold it; return whether it was appended.
-
-    One that is known to be `clear` is not asked for again here: refused, its ladder asks.
-
-    Raises:
-        JournalError: It could not be written; the run is as it was and nothing more is promised.
-        Fenced: Another process took the run.
-    """
-    if live.detached:
-        raise Fenced(f"run {live.name} is no longer driven here")
-    seq = live.history.seq + 1
-    try:
-        enter = live.scopes.enter_clear if clear else live.scopes.enter
-        if not enter(step, begin, seq):
-            return False
-        live.note(step.key, begin)
-        if barrier is Barrier.SYNCED:
-            live.journal.sync()
-        else:
-            live.journal.mark()
-    except JournalError as error:
-        live.broken = error
-        raise
-    except BaseException:
-        # Fenced; or Ctrl-C between writing and folding: no more steps are written, as after a death, and what is
-        # written of its end comes after the begin that may be in the store.
-        live.history.seq = seq
-        live.detached = True
-        raise
-    if live.observers:
-        live.show(step.key, begin)
-    return True
-
-
 def cut_branch(live: Live, what: str) -> None:
     """A bare cancel cannot be repeated by a replay: the run is parked at the branch's next step."""
     text = (
@@ -111,7 +79,7 @@ def poll_posts(live: Live) -> bool:
     posts = live.journal.posts(live.run, live.history.post_seq)
     for seq, key, record in posts:
         live.history.apply(seq, key, record)
-    if live.history.cancel is not None:
+    if live.history.cancel is not None and not live.compensating:
         live.stop_with(Halt(to="cancelled", text="cancelled by a person", stopped_by="cancel"))
     if live.halt is None and live.journal.paused() is not None:
         live.stop_with(Halt(to="drain", text="the store is paused"))
@@ -121,7 +89,7 @@ def poll_posts(live: Live) -> bool:
 def call_plainly(call: Call) -> object:
     """Make a sync attempt here; its exception comes back as `Raised`."""
     step = call.step
-    token = _context.enter(_context.InAttempt(step.tool.name))
+    token = _context.enter(_context.InAttempt(step))
     try:
         if call.injected is None:
             return step.tool.fn(*step.given, **step.named)
@@ -187,7 +155,7 @@ class SyncDriver:
         try:
             begin = begin_at_once(live, step)
             live.driven.add(key)
-            if begin is not None and enter_inline(live, step, begin, barrier_of(begin), clear=True):
+            if begin is not None and enter_inline(live, step, begin, barrier_of(begin), clear=True) is None:
                 lock.release()
                 try:
                     outcome = self._call(call_of(step, None, begin, begin.at), branch)
@@ -256,7 +224,7 @@ class SyncDriver:
         live = self.live
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=wait.until_ms)
         until_ms = min(wait.until_ms, ends_ms)
-        while not skipping() and live.halt is None:
+        while not skipping() and not live.stopped(through=wait.through):
             left_s = (until_ms - live.now_ms()) / 1000
             if left_s <= 0:
                 if ends_ms < wait.until_ms:

@@ -50,6 +50,11 @@ class _Timeout:
         self.branch.timeouts.append(self)
         return live.history.points.get(self.fired_key)
 
+    @property
+    def fired_before(self) -> bool:
+        """Whether the journal says that it fired, and it has not yet done so again."""
+        return bool(self.recorded_seq) and not self.fired
+
     def left_s(self) -> float:
         """Return the seconds left, never negative."""
         return max(0.0, (self.until_ms - self.live.now_ms()) / 1000)
@@ -84,6 +89,11 @@ class SyncTimeout(_Timeout):
     ) -> None:
         """Leave the bound."""
         self.branch.timeouts.remove(self)
+
+    @property
+    def fired_before(self) -> bool:
+        """Whether the journal says that it was raised, and it has not been raised again."""
+        return self._recorded and not self.fired
 
     def raise_if_due(self) -> None:
         """Raise at the first new step after the bound, or where the journal says it was raised."""

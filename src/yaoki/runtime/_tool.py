@@ -15,8 +15,12 @@ from yaoki.errors import DeclarationError, EncodingError
 from yaoki.policy import Breaker, Retry, Rung, ladder_of
 from yaoki.records import Begin, Effect
 from yaoki.runtime import _context
+from yaoki.runtime._acting import refuse_rungs
 from yaoki.runtime._alone import call_alone, recover_sync
+from yaoki.runtime._checks import Check, Happened, NotHappened, check_tool
 from yaoki.runtime._signature import Parameters, hints_of
+from yaoki.runtime._undo_tool import undo_tool
+from yaoki.runtime._usage import Reserve, reservation
 
 __all__ = ["BoundTool", "Feedback", "ForModel", "Happened", "NotHappened", "Tool", "tool"]
 
@@ -24,17 +28,6 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 T = TypeVar("T")
-V_co = TypeVar("V_co", covariant=True)
-
-
-class Happened(Struct, Generic[V_co], frozen=True):
-    """A check's verdict: the action happened, and this is its result."""
-
-    value: V_co
-
-
-class NotHappened(Struct, frozen=True):
-    """A check's verdict: the action did not happen and never will; it may be sent again."""
 
 
 class Feedback(Struct, frozen=True, kw_only=True):
@@ -53,15 +46,26 @@ class ForModel(Struct, frozen=True, kw_only=True):
     output is `semantic`: it is asked for again with the error, at most `repairs_max` times (0 to 100), where
     the tool takes `feedback`. `unsure="tell"` lets the model be told that an outcome is unknown instead of
     asking a person; nothing is repeated either way.
+
+    `reserve` says what an attempt takes of the run's budget before it is made: a mapping of `tokens` and `cost_usd`,
+    or a function of the arguments that returns one. It does not begin unless that is left; it is settled with what
+    was used. An attempt that did not happen gives it back; of one that may have happened, or whose process died, it
+    stays spent. `usage` is given the result and returns a `Usage`, a mapping of its fields, a vendor's usage object,
+    or None; without it the usage in a response of OpenAI's, Anthropic's or Google's clients is read. What says
+    nothing of its use counts as reserved.
     """
 
     validate: Callable[[Any], object] | None = None
     repairs_max: int = 2
     poll: bool = False
     unsure: Literal["ask", "tell"] = "ask"
+    usage: Callable[[Any], object] | None = None
+    reserve: Reserve | None = None
 
     def __post_init__(self) -> None:
         """Refuse bounds that cannot work."""
+        if self.reserve is not None and not callable(self.reserve):
+            reservation("ForModel", self.reserve)
         if not 0 <= self.repairs_max <= _REPAIRS_MOST:
             msg = f"ForModel: repairs_max is {self.repairs_max}; it lies between 0 and {_REPAIRS_MOST}"
             raise DeclarationError(msg)
@@ -71,9 +75,11 @@ _REPAIRS_MOST = 100
 _BREAKER = Breaker()
 _here = _context.here
 _driving = _context.driving
-Check: TypeAlias = Callable[..., Any]
 EffectLike: TypeAlias = Effect | Callable[..., Effect]
 ScopeLike: TypeAlias = str | Callable[..., str]
+Undoing: TypeAlias = "Callable[..., Any]"
+"""Takes the tool's result, then its arguments; a plain function, or a tool with a policy of its own."""
+Approve: TypeAlias = bool | Callable[..., bool]
 
 
 _BEGIN_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Begin) if type(field.default) is int}
@@ -106,8 +112,10 @@ class Tool(Generic[P, R]):
         timeout_s: float = 120,
         interrupt: Literal["thread"] | None = None,
         orphan: Literal["ask", "allow"] = "ask",
+        approve: Approve | None = None,
         escalate: Sequence[Rung] | Rung | None = None,
         agent: ForModel | None = None,
+        undo: Undoing | None = None,
         name: str | None = None,
         skip: int | None = None,
     ) -> None:
@@ -119,7 +127,8 @@ class Tool(Generic[P, R]):
         """The function as it is called outside a run: an async one is bounded and retried in there."""
         self.is_method = _looks_like_method(fn) if skip is None else False
         self.params = Parameters(fn, self.name, skip=int(self.is_method) if skip is None else skip)
-        self._plain: Callable[P, R] | None = None if self.params.injected else self.alone
+        self.approve = approve or None
+        self._plain: Callable[P, R] | None = None if self.params.injected or approve else self.alone
         self._plain_read = self._plain if effect is Effect.READ_ONLY else None
         self.effect = effect
         self.undeclared = effect is None and check is None
@@ -134,18 +143,22 @@ class Tool(Generic[P, R]):
             _as_default("base_ms", int(self.retry.base_s * 1000)),
             _as_default("cap_ms", int(self.retry.cap_s * 1000)),
             _as_default("check_after_ms", int(check_after_s * 1000)),
-            int(timeout_s * 1000),
+            _as_default("timeout_ms", int(timeout_s * 1000)),
         )
         self.interrupt = interrupt
         self.orphan = orphan
         self.rungs = None if escalate is None else ladder_of(escalate)
         self.agent = agent or _PLAIN
+        self.counts_usage = agent is not None
+        """Whether its results are looked at for what they used."""
         self.check_after_s = check_after_s
         self.hidden = self.params.local | self.params.injected
         self._codec: Codec | None = None
-        self.check = _check_tool(self, check) if check is not None else None
+        self.check = self._checked_by(check) if check is not None else None
         self._refuse_contradictions()
         self._codec = self._resolve_codec(final=False)
+        self.undo = undo_tool(self, undo) if undo is not None else None
+        refuse_rungs(self, self.rungs or ())
         functools.update_wrapper(self, fn)
         self.__signature__ = self.params.signature
 
@@ -181,6 +194,11 @@ class Tool(Generic[P, R]):
         return f"<tool {self.name}>"
 
     @property
+    def codec_if_known(self) -> Codec | None:
+        """The return annotation's codec, or None while a forward reference does not resolve yet."""
+        return self._codec
+
+    @property
     def codec(self) -> Codec:
         """The return annotation's codec."""
         if self._codec is None:
@@ -190,18 +208,19 @@ class Tool(Generic[P, R]):
 
     def effect_of(self, values: dict[str, object]) -> Effect:
         """Return the effect kind as resolved for these arguments."""
-        if self.check is not None:
-            return Effect.CHECKED
-        if self.effect is None:
-            return Effect.AT_MOST_ONCE
         if isinstance(self.effect, Effect):
             return self.effect
+        if self.effect is None:
+            return Effect.AT_MOST_ONCE if self.check is None else Effect.CHECKED
         resolved = self.effect(**values)
         if not isinstance(cast("object", resolved), Effect):
             msg = f"tool {self.name}: effect= returned {resolved!r}; it must return an Effect"
             raise DeclarationError(msg)
         if resolved is Effect.KEYED and "idempotency_key" not in self.params.injected:
             msg = f"tool {self.name}: effect= returned KEYED, but it takes no key: `*, idempotency_key: str = INJECTED`"
+            raise DeclarationError(msg)
+        if resolved is Effect.CHECKED and self.check is None:
+            msg = f"tool {self.name}: effect= returned CHECKED, but it has no check="
             raise DeclarationError(msg)
         return resolved
 
@@ -210,6 +229,18 @@ class Tool(Generic[P, R]):
         if self.scope is None:
             return ""
         return self.scope if isinstance(self.scope, str) else str(self.scope(**values))
+
+    def reserves(self, values: dict[str, object]) -> dict[str, float] | None:
+        """
+        Return what an attempt with these arguments reserves of the budget, if anything.
+
+        Raises:
+            DeclarationError: `reserve=` returned no mapping of tokens and cost_usd.
+        """
+        reserve = self.agent.reserve
+        if reserve is None:
+            return None
+        return reservation(f"tool {self.name}", reserve(**values) if callable(reserve) else reserve) or None
 
     def key_values(self, values: dict[str, object]) -> object:
         """Return the arguments that identify the action."""
@@ -220,6 +251,12 @@ class Tool(Generic[P, R]):
             return self.key_of(**values)
         names = (self.key_of,) if isinstance(self.key_of, str) else self.key_of
         return {name: values[name] for name in names}
+
+    def _checked_by(self, check: Check) -> Tool[Any, Any]:
+        if isinstance(check, Tool | BoundTool):
+            msg = f"tool {self.name}: check={check.name} is itself a tool; give the plain function"
+            raise DeclarationError(msg)
+        return check_tool(self, check)
 
     def _resolve_codec(self, *, final: bool) -> Codec | None:
         hints = hints_of(self.fn)
@@ -276,6 +313,10 @@ class BoundTool(Generic[P, R]):
             return cast("R", call_alone(self.tool, args, kwargs, owner=self.owner))
         return cast("R", here.use(self.tool, args, kwargs, owner=self.owner))
 
+    def outside(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Use the tool with its `self`, without a run, and say that this is meant: its policy alone."""
+        return cast("R", call_alone(self.tool, args, kwargs, owner=self.owner, meant=True))
+
     @property
     def name(self) -> str:
         """The tool's name."""
@@ -299,6 +340,7 @@ def tool(fn: Callable[P, R], /) -> Tool[P, R]: ...
 def tool(
     *,
     check: Callable[..., Awaitable[Happened[T] | NotHappened]] | Callable[..., Happened[T] | NotHappened],
+    effect: Callable[..., Effect] | None = None,
     check_after_s: float = 5,
     key: Callable[..., object] | Sequence[str] | str | None = None,
     scope: ScopeLike | None = None,
@@ -307,8 +349,10 @@ def tool(
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
     orphan: Literal["ask", "allow"] = "ask",
+    approve: Approve | None = None,
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
+    undo: Undoing | None = None,
     name: str | None = None,
 ) -> _DecorateChecked[T]: ...
 @overload
@@ -322,8 +366,10 @@ def tool(
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
     orphan: Literal["ask", "allow"] = "ask",
+    approve: Approve | None = None,
     escalate: Sequence[Rung] | Rung | None = None,
     agent: ForModel | None = None,
+    undo: Undoing | None = None,
     name: str | None = None,
 ) -> _Decorate: ...
 def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
@@ -333,8 +379,9 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
     Args:
         fn: Sync or async; generators are refused. Its result must be JSON by its annotation.
         effect: An `Effect`, or a function of the arguments. Nothing: *undeclared*, AT_MOST_ONCE.
-        check: Makes it CHECKED: takes the tool's parameters but injected ones, returns `Happened(value)` or
-            `NotHappened()`, and is asked before a doubtful call is made again.
+        check: Makes it CHECKED, or lets `effect` return that: takes the tool's parameters but injected ones, returns
+            `Happened(value)` or `NotHappened()`, and is asked before a doubtful call is made again. It may declare
+            `idempotency_key: str = INJECTED`, the key of the action it is asked about, and `timeout_s`.
         check_after_s: The check runs not before this long after the attempt's end.
         key: Which arguments identify the action: a name, names, or a function of the arguments.
         scope: `vendor/model/key`, or a function of the arguments; by default the tool's name.
@@ -344,8 +391,14 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         interrupt: `"thread"` runs a sync attempt in a helper thread, so that it can be left at its timeout.
         orphan: After a redrive from a checkpoint or the start, whether another call of this tool than the earlier
             pass made asks a person first (`"ask"`), or goes on (`"allow"`).
+        approve: `True`, or a function of the arguments that says whether this call needs it: a person is asked before
+            its first attempt (`yaoki answer RUN approve`, or `refuse "because …"`). A refusal is `StepFailed`
+            (`approval.refused`), told to a model; an equal call of the same pass is refused with it.
         escalate: Rungs for when the ladder ends; by default the loop's, else `StepFailed`.
         agent: How its output is judged for a model.
+        undo: Undoes one completed call when the run compensates: takes the result, then the tool's parameters but
+            injected ones. A plain function is tried once, or, if it takes `idempotency_key`, is KEYED; a tool has its
+            own policy.
         name: Its name in the journal; by default the function's.
 
     Raises:
@@ -358,72 +411,6 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         return Tool(fn, **policy)
 
     return decorate
-
-
-def _check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
-    """Make a check a read-only tool of its own, so that it is retried and recorded like any other."""
-    name = getattr(check, "__name__", "check")
-    wanted = set(owner.params.signature.parameters) - {"self"}
-    if isinstance(check, Tool | BoundTool):
-        msg = f"tool {owner.name}: check={name} is itself a tool; give the plain function"
-        raise DeclarationError(msg)
-    signature = inspect.signature(check)
-    bound = owner.is_method and next(iter(signature.parameters), "") == "self"
-    taken = set(signature.parameters) - ({"self"} if bound else set())
-    odd = any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in signature.parameters.values())
-    if not odd and taken != wanted:
-        missing = ", ".join(sorted(wanted - taken)) or "nothing"
-        more = ", ".join(sorted(taken - wanted)) or "nothing"
-        msg = (
-            f"tool {owner.name}: check={name} must take the tool's parameters except injected ones "
-            f"(missing: {missing}; unknown: {more})"
-        )
-        raise DeclarationError(msg)
-    wire = _async_wire(owner, check, name) if inspect.iscoroutinefunction(check) else _sync_wire(owner, check, name)
-    made = Tool(
-        wire,
-        effect=Effect.READ_ONLY,
-        scope=owner.scope or owner.name,
-        breaker=owner.breaker,
-        retry=owner.retry,
-        timeout_s=owner.timeout_s,
-        escalate=(),  # never the loop's: a check that cannot say is the doubt's question
-        name=f"{owner.name}.check",
-        skip=0,
-    )
-    made.is_method = bound
-    made.hidden = owner.params.local | owner.params.injected
-    return made
-
-
-def _sync_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
-    def asked(*own: object, **values: object) -> object:
-        return _verdict_on_wire(owner, name, check(*own, **values))
-
-    return asked
-
-
-def _async_wire(owner: Tool[Any, Any], check: Check, name: str) -> Callable[..., object]:
-    async def asked(*own: object, **values: object) -> object:
-        return _verdict_on_wire(owner, name, await check(*own, **values))
-
-    return asked
-
-
-def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> object:
-    """Return what is journaled: null for not happened, `{"happened": value}` else."""
-    if isinstance(verdict, NotHappened):
-        return None
-    if isinstance(verdict, Happened):
-        import msgspec
-
-        happened = cast("Happened[object]", verdict)
-        return {"happened": msgspec.json.decode(owner.codec.encode(happened.value))}
-    msg = (
-        f"check={name} of tool {owner.name} returned {type(verdict).__name__}; "
-        "it must return Happened(value) or NotHappened()"
-    )
-    raise TypeError(msg)
 
 
 def _async_alone(tool: Tool[P, R]) -> Callable[P, R]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -15,7 +15,10 @@ from yaoki.records import Executed, Failure, FailureKind
 from yaoki.runtime._signature import hints_of
 from yaoki.runtime._tool import BoundTool, Tool
 
-__all__ = ["Settled", "ToolCall", "ToolResult", "Toolbox", "result_of"]
+__all__ = ["Settled", "StandIn", "ToolCall", "ToolResult", "Toolbox", "result_of"]
+
+
+V = TypeVar("V")
 
 
 class ToolCall(Struct, frozen=True):
@@ -36,10 +39,11 @@ class ToolResult(Struct, frozen=True):
     failure: Failure | None = None
 
 
-class Settled(Struct, frozen=True):
-    """One branch's end: its value, or the failure of the step that ended it."""
+class Settled(Struct, Generic[V], frozen=True):
+    """The end of a branch or a call: its value, or the failure of the step that ended it."""
 
-    value: Any = None
+    value: V = cast("Any", None)
+    """None where there is a failure."""
     failure: Failure | None = None
 
     @property
@@ -156,8 +160,18 @@ def _spec(tool: Tool[Any, Any]) -> dict[str, Any]:
     return {"name": tool.name, "description": inspect.getdoc(tool.fn) or "", "input_schema": schema}
 
 
+class StandIn(NamedTuple):
+    """A value that no attempt made, on its way to a model."""
+
+    value: object
+    gap: str
+
+
 def result_of(call: ToolCall, outcome: object) -> ToolResult:
     """Return what the model is told of a call's end."""
+    if isinstance(outcome, StandIn):
+        told = result_of(call, outcome.value)
+        return msgspec.structs.replace(told, text=f"{told.text}\n[{outcome.gap}]")
     if isinstance(outcome, StepFailed):
         failure = outcome.failure
         return ToolResult(id=call.id, text=failure.message or failure.reason, is_error=True, failure=failure)

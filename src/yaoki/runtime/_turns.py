@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
-
-from msgspec import Raw
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import EncodingError, StateError
-from yaoki.records import Checkpoint
 from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._effects import Suspend
+from yaoki.runtime._fields import parts_come_back
 from yaoki.runtime._live import Halt
-from yaoki.runtime._states import delta_of, digest, references_to
 from yaoki.runtime._sync import commit_inline, cut_branch
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from yaoki.records import Checkpoint
     from yaoki.runtime._live import Branch, Live
+    from yaoki.runtime._states import Part
 
 _LEFT_BEHIND = "The loop went on without it; an answer is recorded, nothing is sent."
 
@@ -52,10 +54,10 @@ class TurnsCore(Generic[S]):
         self._turn = 0
         checkpoint = live.history.checkpoint
         saved = live.history.state
-        self._saved = saved or b""
-        """The state as it is in the journal; what comes next is stored as what it has more."""
+        data = self._encode(default) if saved is None else saved
+        self._nulls = b"null" in data
         self._done = checkpoint.turn if checkpoint is not None else 0
-        self._next: S = self._decode(self._encode(default) if saved is None else saved)
+        self._next: S = self._decode(data)
 
     def begin(self) -> S | None:
         """Start the next turn, or return None when none is left in the budget."""
@@ -103,23 +105,30 @@ class TurnsCore(Generic[S]):
         if type(state) is not self._kind:
             msg = f"run {live.name}: the state's type changed to {type(state).__name__}"
             raise StateError(msg)
-        data = self._encode(state)
-        self._decode(data)  # what would not come back is not saved
+        data = self._write(state)
+        history = live.history
+        record, parts = history.saved.record(data, at=live.now_ms(), turn=self._turn, results=history.results)
+        self._check(state, data, parts)
         self._next = state
         self._done = self._turn
-        return self._record(data)
+        return record
 
-    def _record(self, data: bytes) -> Checkpoint:
-        """Return what is to be stored of a state: what it has more than the one before, if that is less."""
-        live = self._live
-        before, self._saved = self._saved, data
-        form: Literal["base", "delta"] = "base"
-        stored = data
-        if before:
-            delta = delta_of(before, data, references_to(live.history.results()))
-            if delta is not None:
-                form, stored = "delta", delta
-        return Checkpoint(at=live.now_ms(), turn=self._turn, form=form, state=Raw(stored), prefix=digest(data))
+    def _check(self, state: S, data: bytes, parts: list[Part] | None) -> None:
+        """
+        Refuse what would not come back; in what did not change since it last did, nothing is looked at twice.
+
+        A number that is none is written as null, so an unchanged null may have become one: where the state holds any,
+        all its numbers are looked at.
+        """
+        if parts is None:
+            self._nulls = b"null" in data
+        elif not self._nulls:
+            self._nulls = any(b"null" in part.value for part in parts)
+        if self._nulls:
+            with self._saying():
+                self._codec.refuse_non_finite(state)
+        if parts is None or not parts_come_back(self._kind, parts):
+            self._decode(data)
 
     def look_for_drift(self) -> None:
         """Park the run for code where it left recorded steps out, or was cut by a cancel nobody can repeat."""
@@ -150,8 +159,17 @@ class TurnsCore(Generic[S]):
             raise StateError(msg)
 
     def _encode(self, state: S) -> bytes:
-        try:
+        with self._saying():
             return self._codec.encode(state)
+
+    def _write(self, state: S) -> bytes:
+        with self._saying():
+            return self._codec.encode_unchecked(state)
+
+    @contextmanager
+    def _saying(self) -> Generator[None]:
+        try:
+            yield
         except EncodingError as error:
             msg = f"run {self._live.name}: the state cannot be saved: {error}"
             raise StateError(msg) from None

@@ -8,17 +8,22 @@ import msgspec
 from msgspec import Raw
 
 from yaoki.codec import codec_for, fits
-from yaoki.errors import AnswerRefused, EncodingError, RunNotFound
+from yaoki.errors import AnswerRefused, EncodingError, RunBusy, RunNotFound
 from yaoki.policy import Budget
 from yaoki.records import ABSENT, Answer, Cancel, Entry, Question, Redrive, Signal, State, TopUp
+from yaoki.runtime._groups import group_bounds
 from yaoki.runtime._history import POSTS_FROM as POSTS
 from yaoki.runtime._history import History
+from yaoki.runtime._mailbox import schema_wanted
 from yaoki.runtime._report import light_receipt, receipt_of
 from yaoki.runtime._run_base import refuse_signal_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from yaoki.clock import Clock
     from yaoki.journal import Journal, RunRow
+    from yaoki.records import Group
     from yaoki.runtime._past import Asked
     from yaoki.runtime._receipt import Receipt
 
@@ -27,7 +32,7 @@ __all__ = ["SOURCES", "VERDICTS", "Verbs"]
 _SIGNAL_MAX_BYTES = 16 * 1024 * 1024
 _UNTAKEN_MAX = 10_000
 SOURCES = ("step", "checkpoint", "start")
-VERDICTS = ("happened", "not-happened", "skip", "abort", "value", "send")
+VERDICTS = ("happened", "not-happened", "skip", "abort", "value", "send", "approve", "refuse", "retry")
 _REDRIVABLE = frozenset({State.DEAD, State.CANCELLED, State.CAPPED, State.WAITING, State.SLEEPING, State.PENDING})
 
 
@@ -78,7 +83,7 @@ class Verbs:
         Answer a question; the first answer wins, and is on disk when this returns.
 
         Raises:
-            AnswerRefused: No such question, several without `ask`, answered already, or a value of another type.
+            AnswerRefused: No such question, several without `ask`, answered already, moot, or a value of another type.
         """
         row = self.row(run_id)
         if verdict not in VERDICTS:
@@ -96,11 +101,15 @@ class Verbs:
         self._journal.post(row.id, record, guard=guard)
         return self.get(run_id)
 
-    def cancel(self, run_id: str, *, by: str = "") -> Receipt[Any]:
-        """Order a run to stop: nothing new begins, attempts in flight settle. A final run stays as it is."""
+    def cancel(self, run_id: str, *, compensate: bool = False, by: str = "") -> Receipt[Any]:
+        """
+        Order a run to stop: nothing new begins, attempts in flight settle. A final run stays as it is.
+
+        With `compensate`, whoever drives it then undoes what it did, before it is `cancelled`.
+        """
         row = self.row(run_id)
         if not row.state.final:
-            self._journal.post(row.id, Cancel(at=self._clock.now_ms(), by=by))
+            self._journal.post(row.id, Cancel(at=self._clock.now_ms(), by=by, compensate=compensate))
         return self.get(run_id)
 
     def top_up(self, run_id: str, add: dict[str, float], *, by: str = "") -> Receipt[Any]:
@@ -119,12 +128,30 @@ class Verbs:
         self._journal.post(row.id, TopUp(at=self._clock.now_ms(), add=add, by=by))
         return self.get(run_id)
 
+    def group(self, name: str, bounds: Mapping[str, float | None]) -> Group:
+        """
+        Set bounds over all runs of a group, and return it; what is None stays as it is. On disk when this returns.
+
+        Raises:
+            DeclarationError: A bound that cannot work, or no name.
+        """
+        return self._journal.set_group(name, group_bounds(name, bounds))
+
+    def top_up_group(self, name: str, add: Mapping[str, float]) -> Group:
+        """
+        Add to a group's budget; on disk when this returns. Its runs that wait for that become pending.
+
+        Raises:
+            DeclarationError: No such group, one without that bound, or an amount that is none; nothing was added.
+        """
+        return self._journal.top_up_group(name, group_bounds(name, add, add=True))
+
     def signal(self, run_id: str, name: str, value: object = ABSENT, *, by: str = "") -> Receipt[Any]:
         """
         Send a signal to a run, kept until a `wait_signal` takes it; on disk when this returns.
 
         Raises:
-            AnswerRefused: The run is final, or has 10,000 signals that nobody took.
+            AnswerRefused: The run is final, waits for a signal of another type, or has 10,000 that nobody took.
             DeclarationError: No name for a signal.
             EncodingError: No JSON, or above 16 MB.
         """
@@ -140,8 +167,15 @@ class Verbs:
             if current.state.final:
                 msg = f"run {run_id} is {current.state.value}: it takes no signal any more"
                 raise AnswerRefused(msg)
-            if History.of(entries).signals.untaken >= _UNTAKEN_MAX:
+            history = History.of(entries)
+            if history.signals.untaken >= _UNTAKEN_MAX:
                 msg = f"run {run_id} has {_UNTAKEN_MAX:,} signals that nobody took; it takes no more"
+                raise AnswerRefused(msg)
+            schema = schema_wanted(history.points, history.signals, name)
+            sent = None if data is ABSENT else msgspec.json.decode(data)
+            wrong = None if schema is ABSENT else fits(msgspec.json.decode(schema), sent)
+            if wrong is not None:
+                msg = f"run {run_id} waits for another {name}: {wrong}"
                 raise AnswerRefused(msg)
 
         self._journal.post(row.id, Signal(at=self._clock.now_ms(), name=name, value=data, by=by), guard=guard)
@@ -157,9 +191,16 @@ class Verbs:
 
         Raises:
             RunBusy: A living process drives it.
-            AnswerRefused: It is completed, runs, or has no step to go on from.
+            AnswerRefused: It is completed, or its process died and nobody has taken it up yet.
         """
         row = self.row(run_id)
+        if row.state is State.RUNNING:
+            owner = self._journal.owner(row)
+            if owner is None or not owner.alive:
+                msg = f"run {run_id}: its process died; what it had begun is to be decided. First: yaoki run or worker"
+                raise AnswerRefused(msg)
+            msg = f"run {run_id} is running, in pid {owner.pid}. First: yaoki cancel {run_id}"
+            raise RunBusy(msg, run_id)
         if row.state not in _REDRIVABLE:
             msg = f"run {run_id} is {row.state.value}: there is nothing to redrive"
             raise AnswerRefused(msg)
@@ -168,6 +209,9 @@ class Verbs:
             raise AnswerRefused(msg)
         history = History.of(self._journal.load(row.id))
         step = history.ended.step if history.ended is not None and source == "step" else ""
+        if source != "start" and history.undone.at_the_end(history.ended, history.last_step):
+            msg = f"run {run_id}: what it did was undone, so it cannot go on from there: redrive it --from start"
+            raise AnswerRefused(msg)
         pass_ = history.pass_ if source == "step" else history.pass_ + 1
         record = Redrive(at=self._clock.now_ms(), source=source, step=step, pass_=pass_, posts=history.post_seq, by=by)  # type: ignore[arg-type]
         seen = history.seq
@@ -208,10 +252,30 @@ def _recorded(run_id: str, question: Question, verdict: str) -> str:
             msg = f"run {run_id}: {question.id} takes no plain value: say send, skip, abort or happened VALUE"
             raise AnswerRefused(msg)
         return "not-happened" if verdict == "send" else verdict
+    if question.why == "approve":
+        if verdict not in _APPROVALS:
+            msg = f"run {run_id}: {question.id} is an approval: say approve, refuse [TEXT] or abort"
+            raise AnswerRefused(msg)
+        return _APPROVALS[verdict]
+    if verdict in _APPROVALS and verdict != "abort":
+        msg = f"run {run_id}: {question.id} is no approval, so {verdict} is no answer. See: yaoki show {run_id}"
+        raise AnswerRefused(msg)
+    if question.why == "ask" and not question.call:
+        if verdict not in ("value", "abort") and not (verdict == "skip" and question.default is not ABSENT):
+            also = "skip (its default stands)" if question.default is not ABSENT else "abort"
+            msg = f"run {run_id}: {question.id} takes a value of type {question.type or 'JSON'}, or {also}"
+            raise AnswerRefused(msg)
+        return verdict
+    if verdict == "retry" and not question.retries:
+        msg = f"run {run_id}: {question.id} waits for no retry. See: yaoki show {run_id}"
+        raise AnswerRefused(msg)
     if verdict == "send":
         msg = f"run {run_id}: {question.id} is not about sending: say happened VALUE, not-happened, skip or abort"
         raise AnswerRefused(msg)
     return verdict
+
+
+_APPROVALS = {"approve": "approved", "refuse": "refused", "abort": "abort"}
 
 
 def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
@@ -219,9 +283,24 @@ def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
     if asked.answer is not None:
         msg = f"run {run_id}: {question.id} was answered already ({asked.answer.verdict}); the first answer stands"
         raise AnswerRefused(msg)
-    if question.expires_at and now_ms >= question.expires_at:
-        msg = f"run {run_id}: {question.id} expired unanswered; it is a dead letter. See: yaoki redrive {run_id}"
+    if not asked.open:
+        msg = f"run {run_id}: {question.id} is moot: it was asked anew, or the call was made. See: yaoki show {run_id}"
         raise AnswerRefused(msg)
+    if question.expires_at and now_ms >= question.expires_at:
+        then = "it is tried again" if question.retries else f"it is a dead letter. See: yaoki redrive {run_id}"
+        msg = f"run {run_id}: {question.id} expired unanswered; {then}"
+        raise AnswerRefused(msg)
+    if asked.taken in ("default", "timeout") or (asked.superseded and asked.question.why in ("ask", "approve")):
+        msg = f"run {run_id}: {question.id} is not asked any more. See: yaoki show {run_id}"
+        raise AnswerRefused(msg)
+    if record.verdict != "refused":
+        _refuse_value(run_id, question, record)
+    elif record.value is not ABSENT and not isinstance(msgspec.json.decode(record.value), str):
+        msg = f"run {run_id}: refuse takes a text that says why"
+        raise AnswerRefused(msg)
+
+
+def _refuse_value(run_id: str, question: Question, record: Answer) -> None:
     needs_value = record.verdict in ("happened", "value")
     if needs_value and record.value is ABSENT:
         if question.type in ("None", "null"):
