@@ -108,10 +108,10 @@ def test_a_write_that_fails_stops_the_run_where_it_was_and_a_later_process_goes_
 
 def test_a_loop_that_swallows_a_journal_error_does_not_get_any_further(house, monkeypatch):
     def failing(inner):
-        def append(self, run, epoch, seq, *items):
+        def append(self, run, epoch, seq, *items, **ruled):
             if seq >= 5:
                 raise JournalError("store s: the disk is full")
-            return inner(self, run, epoch, seq, *items)
+            return inner(self, run, epoch, seq, *items, **ruled)
 
         return append
 

@@ -144,12 +144,13 @@ def _walk(node: object, body: Body, depth: int, unwrapped: int) -> None:
 
 def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) -> None:
     """Take what one object says, that of the objects inside it first; each sort in the order of its names above."""
-    nested, sentences, coded = _sorted_out(fields, body)
-    for _, inner in nested:
+    nested, sentences, coded = _sorted_out(fields)
+    body.quotas += [said for name in _QUOTAS if isinstance(said := fields.get(name), str)]
+    for _, inner in _in_order(nested):
         _walk(inner, body, depth + 1, unwrapped)
-    for _, said in sentences:
+    for _, said in _in_order(sentences):
         _sentence(said, body, depth, unwrapped)
-    for _, code in coded:
+    for _, code in _in_order(coded):
         _code(code, body)
     if fields.get("ok") is False or (isinstance(fields.get("errors"), list) and fields.get("data") is None):
         body.failed = True
@@ -159,33 +160,30 @@ def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) 
 
 
 def _sorted_out(
-    fields: dict[object, object], body: Body
+    fields: dict[object, object],
 ) -> tuple[list[tuple[int, object]], list[tuple[int, str]], list[tuple[int, object]]]:
-    """Return an object's objects, sentences and codes, each in the order of its names above; quotas go to the body."""
+    """Return an object's objects, sentences and codes, each with the place of its name above."""
     nested: list[tuple[int, object]] = []
     sentences: list[tuple[int, str]] = []
     coded: list[tuple[int, object]] = []
     for name, found in islice(fields.items(), _FIELDS_MAX):
         if name not in _LOOKED_AT:
             continue
-        if isinstance(found, (dict, list)):
-            _note(nested, _NESTED_AT.get(name), cast("object", found))
-        elif isinstance(found, str):
-            _note(sentences, _SENTENCES_AT.get(name), found)
-            _note(coded, _CODED_AT.get(name), found)
-            if name in _QUOTAS:
-                body.quotas.append(found)
-        elif isinstance(found, int):
-            _note(coded, _CODED_AT.get(name), found)
-    for found_here in (nested, sentences, coded):
-        if len(found_here) > 1:
-            found_here.sort(key=_place)
+        if isinstance(found, str):
+            if (at := _SENTENCES_AT.get(name)) is not None:
+                sentences.append((at, found))
+            if (at := _CODED_AT.get(name)) is not None:
+                coded.append((at, found))
+        elif isinstance(found, (dict, list)):
+            if (at := _NESTED_AT.get(name)) is not None:
+                nested.append((at, cast("object", found)))
+        elif isinstance(found, int) and (at := _CODED_AT.get(name)) is not None:
+            coded.append((at, found))
     return nested, sentences, coded
 
 
-def _note(found: list[tuple[int, _T]], place: int | None, value: _T) -> None:
-    if place is not None:
-        found.append((place, value))
+def _in_order(found: list[tuple[int, _T]]) -> list[tuple[int, _T]]:
+    return found if len(found) < 2 else sorted(found, key=_place)
 
 
 _FIELDS_MAX: Final = 200
@@ -193,8 +191,8 @@ _place = itemgetter(0)
 _NESTED_AT: Final = _order(_NESTED)
 _SENTENCES_AT: Final = _order(_SENTENCES)
 _CODED_AT: Final = _order(_CODED)
-_QUOTAS: Final = frozenset({"quotaId", "quota_limit", "quotaMetric"})
-_LOOKED_AT: Final = frozenset({*_NESTED, *_SENTENCES, *_CODED, *_QUOTAS})
+_QUOTAS: Final = ("quotaId", "quota_limit", "quotaMetric")
+_LOOKED_AT: Final = frozenset({*_NESTED, *_SENTENCES, *_CODED})
 
 
 def _sentence(said: str, body: Body, depth: int, unwrapped: int) -> None:

@@ -133,14 +133,19 @@ def _phrase_s(text: str) -> float | None:
 def _moment_s(text: str, now: _Now) -> float | None:
     """Return the wait until the moment a body names, as a field or in a sentence."""
     text = text[:_TEXT_MAX]
+    moment = _moment(text) if len(text) <= _REMEMBERED_MAX else _moment.__wrapped__(text)
+    return _reset_value_s(moment, now) if moment else None
+
+
+@lru_cache(maxsize=1024)
+def _moment(text: str) -> str:
+    """Return the moment a body names as it writes it, in UTC; empty if none."""
     if not has_one(text.lower(), _SAYS_WHEN):
-        return None
+        return ""
     if found := _AT.search(text):
-        return _reset_value_s(found[1], now)
-    if said := _SAID_AT.search(text):
-        at, now_s = _iso_s(f"{said[1]}T{said[2]}"), now()
-        return None if at is None or now_s is None else _bounded(at - now_s)
-    return None
+        return found[1]
+    said = _SAID_AT.search(text)
+    return f"{said[1]}T{said[2]}" if said else ""
 
 
 def _duration_s(text: str) -> float | None:

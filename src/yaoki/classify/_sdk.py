@@ -134,18 +134,16 @@ _INVALID: Final = Failure(kind=_K.SEMANTIC, reason="sdk.invalid_answer", execute
 
 def judge(evidence: Evidence) -> Failure | None:
     """Judge what an answer does not: by what lies beneath a connection, by the class, by the status it stands for."""
-    found, lost = _of_classes(evidence.names)
+    found, lost, invalid, in_litellm = _of_classes(evidence.names)
     if found is not None:
         return judge_code(evidence) or found if found.reason == "timeout" and evidence.payload else found
     status = evidence.status
-    if evidence.is_a("openai.APIResponseValidationError", "anthropic.APIResponseValidationError") or (
-        evidence.name == "APIResponseValidationError"
-    ):
+    if invalid:
         return _INVALID if status is None or status < 300 else None
     if lost is not None and (status is None or evidence.is_a("litellm.APIConnectionError")):
         return _beneath(evidence) or judge_code(evidence) or lost
     if status is not None:
-        if evidence.names[0].startswith("litellm."):
+        if in_litellm:
             return _beneath(evidence)
         return _by_cause(evidence) if evidence.payload is None else None
     found = judge_code(evidence)
@@ -155,9 +153,23 @@ def judge(evidence: Evidence) -> Failure | None:
 
 
 @lru_cache(maxsize=500)
-def _of_classes(names: tuple[str, ...]) -> tuple[Failure | None, Failure | None]:
-    """Return what the class says whatever the error carries, and what it says of a connection."""
-    return by_names(names, _PACKAGES, _WHATEVER_IT_CARRIES), by_names(names, _PACKAGES, _CONNECTIONS)
+def _of_classes(names: tuple[str, ...]) -> tuple[Failure | None, Failure | None, bool, bool]:
+    """
+    Return what the class says whatever the error carries, and what it says of a connection.
+
+    And whether it says that the answer was no answer, and whether it is LiteLLM's.
+    """
+    invalid = names[0].endswith(".APIResponseValidationError") or not _UNREADABLE.isdisjoint(names)
+    in_litellm = names[0].startswith("litellm.")
+    return (
+        by_names(names, _PACKAGES, _WHATEVER_IT_CARRIES),
+        by_names(names, _PACKAGES, _CONNECTIONS),
+        invalid,
+        in_litellm,
+    )
+
+
+_UNREADABLE: Final = frozenset({"openai.APIResponseValidationError", "anthropic.APIResponseValidationError"})
 
 
 def _in_a_stream(found: Failure) -> Failure:

@@ -31,19 +31,21 @@ def split_target(target: str) -> tuple[Path, str]:
         file, name = target, ""
     path = Path(file)
     if not path.is_file():
-        raise CommandError("file.not_found", f"no file {file}{_meant(path)}; say FILE:LOOP, as in agents.py:my_loop")
+        said = f"no file {file or '(empty)'}{_meant(file)} Say FILE:LOOP, as in agents.py:my_loop"
+        raise CommandError("file.not_found", said)
     return path, name
 
 
-def _meant(path: Path) -> str:
-    if path.is_dir():
-        return " (it is a directory)"
+def _meant(file: str) -> str:
+    path = Path(file)
+    if file and path.is_dir():
+        return " (it is a directory)."
     try:
-        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix == ".py")
+        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix == ".py") if file else []
     except OSError:
-        return ""
+        return "."
     close = get_close_matches(path.name, beside, n=1) or get_close_matches(path.name + ".py", beside, n=1)
-    return f"; did you mean {path.parent / close[0]}?" if close else ""
+    return f"; did you mean {path.parent / close[0]}?" if close else "."
 
 
 def load_file(path: Path) -> ModuleType:

@@ -60,7 +60,7 @@ def redrive(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001 - read at the edge
 ) -> int:
-    """Let a run go on: a new ladder for its step, or a new pass that adopts what was done; spent stays spent."""
+    """Let a run go on: new attempts of its step, or a new pass that adopts what was done; spent stays spent."""
     here = session(store, as_json=as_json)
     if source not in _SOURCES:
         raise CommandError("usage", f"--from {source}: a run is redriven from one of: {', '.join(_SOURCES)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from yaoki.errors import DeclarationError, Fenced, JournalError, StoreRefused
+from yaoki.errors import DeclarationError, EncodingError, Fenced, JournalError, StoreRefused
 from yaoki.journal._alive import liveness
 from yaoki.journal._barrier import Barrier, default_sync
 from yaoki.journal._codec import encode
@@ -19,7 +19,7 @@ from yaoki.journal._foreign import hold, let_go, our_own
 from yaoki.journal._groups import ENSURE, Groups
 from yaoki.journal._noting import Noting
 from yaoki.journal._owning import FINISH
-from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
+from yaoki.journal._place import default_fs_type, is_there, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
 from yaoki.journal._rows import row_of
 from yaoki.journal._scoping import APPEND, fenced
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Journal"]
 
 NAME_MAX = 200
+INPUT_MAX_BYTES = 16 << 20
+"""As much as a result may have by default: it is read whenever the run is claimed."""
 
 CREATE = """
     insert into run (name, loop, state, input, file, grp, created_ms, changed_ms)
@@ -93,9 +95,9 @@ class Journal(Noting, Groups):
         """
         url, path = path_of(url)
         refuse_sqlite()
-        if not create and not (os.path.exists(path) and os.path.getsize(path)):  # noqa: PTH110, PTH202
-            raise StoreRefused(f"no store at {path}; yaoki run creates one, --store names another.")
         refuse_place(path, fs_type or default_fs_type)
+        if not create and not is_there(path):
+            raise StoreRefused(f"no store at {path}; yaoki run creates one, --store names another.")
         with ExitStack() as undo, _translated(path), our_own():
             connection = open_store(path, vfs)
             undo.callback(connection.close)
@@ -107,8 +109,8 @@ class Journal(Noting, Groups):
             hold(path)
             undo.callback(let_go, path)
             if worker:
-                journal._register(os.getpid(), platform.node(), os.environ.get("YAOKI_MARK", "")[:100])
                 outwait(connection, path)
+                journal._register(os.getpid(), platform.node(), os.environ.get("YAOKI_MARK", "")[:100])
             undo.pop_all()
         return journal
 
@@ -147,11 +149,19 @@ class Journal(Noting, Groups):
         Insert a pending run, or return the run that has this name; an existing one is never changed.
 
         Raises:
-            DeclarationError: The name is empty, over 200 characters, or not printable.
+            DeclarationError: The name is empty, it or the group over 200 characters, or not printable.
+            EncodingError: The input has more than 16 MB.
             InputMismatch: A run of that name was discarded: the keys of its effects were made from it.
         """
         if not (0 < len(name) <= NAME_MAX and name.isprintable()):
             raise DeclarationError(f"run id {name[:40]!r}: must be 1 to {NAME_MAX} printable characters.")
+        if not (len(group) <= NAME_MAX and group.isprintable()):
+            raise DeclarationError(f"group {group[:40]!r}: must be at most {NAME_MAX} printable characters.")
+        if len(input) > INPUT_MAX_BYTES:
+            raise EncodingError(
+                f"run {name}: its input has {len(input):,} bytes; {INPUT_MAX_BYTES:,} is the most. "
+                "Put it into a file, and give the run its name."
+            )
         with self._transaction("create a run") as cursor:
             self._refuse_discarded(name)
             cursor.execute(CREATE, (name, loop, input, file, group, self._clock.now_ms()))

@@ -154,6 +154,8 @@ class AsyncRunner(Base):
         was added with `loop.add_signal_handler`.
         """
         self._stop.ask()
+        if self._journal is None:  # not yet open, or no more: nothing is driven
+            return
         for driver in list(self._driven):
             driver.halted()
 

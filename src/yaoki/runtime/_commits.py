@@ -96,17 +96,19 @@ class Commits:
         batch, self._pending = self._pending, []
         results: list[BaseException | None]
         try:
-            results = self._commit(batch)
-        except JournalError as error:
-            results = [error] * len(batch)
+            try:
+                results = self._commit(batch)
+            except JournalError as error:
+                results = [error] * len(batch)
+            self._acknowledge(batch, results)
         except BaseException:
-            # Ctrl-C between folding and writing: what is in memory may not be in the store. Nothing more is
-            # written for these runs, as after a death; their journals decide what was.
+            # Ctrl-C between folding and writing, or no memory to ask for the sync: what is in memory may not be in the
+            # store, or not for good. Nothing more is written for these runs, as after a death; their journals decide
+            # what was. Nobody waits for an ack that would never come.
             for one in batch:
                 one.live.detached = True
             self._acknowledge(batch, [Fenced(f"run {one.live.name}: interrupted while written") for one in batch])
             raise
-        self._acknowledge(batch, results)
 
     def _commit(self, batch: list[_Pending]) -> list[BaseException | None]:
         if len(batch) > 1:

@@ -283,15 +283,12 @@ def _refuse(run_id: str, asked: Asked, record: Answer, now_ms: int) -> None:
     if asked.answer is not None:
         msg = f"run {run_id}: {question.id} was answered already ({asked.answer.verdict}); the first answer stands"
         raise AnswerRefused(msg)
-    if not asked.open:
-        msg = f"run {run_id}: {question.id} is moot: it was asked anew, or the call was made. See: yaoki show {run_id}"
-        raise AnswerRefused(msg)
     if question.expires_at and now_ms >= question.expires_at:
         then = "it is tried again" if question.retries else f"it is a dead letter. See: yaoki redrive {run_id}"
         msg = f"run {run_id}: {question.id} expired unanswered; {then}"
         raise AnswerRefused(msg)
-    if asked.taken in ("default", "timeout") or (asked.superseded and asked.question.why in ("ask", "approve")):
-        msg = f"run {run_id}: {question.id} is not asked any more. See: yaoki show {run_id}"
+    if asked.taken in ("default", "timeout") or not asked.open:
+        msg = f"run {run_id}: {question.id} is not asked any more: asked anew, or settled. See: yaoki show {run_id}"
         raise AnswerRefused(msg)
     if record.verdict != "refused":
         _refuse_value(run_id, question, record)
