@@ -20,9 +20,12 @@ KINDS = {
     ),
     3: (
         "Settle",
-        "at attempt rung outcome value value_lost executed failure decision output cause timeout used uncounted",
+        (
+            "at attempt rung outcome value value_lost executed failure decision output cause timeout used uncounted"
+            " unavailable"
+        ),
     ),
-    4: ("Hold", "at since until reason action args call deadline_at joins schema"),
+    4: ("Hold", "at since until reason action args call deadline_at joins schema rung"),
     5: ("Adopt", "at source value failure slot key action args call gap"),
     6: ("Checkpoint", "at turn form state prefix"),
     7: (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from yaoki.errors import JournalError
 from yaoki.journal._codec import POSTS, SEQ_MASK, encode
-from yaoki.journal._fleet import Fleet
+from yaoki.journal._scoping import Scoping
 from yaoki.records import Entry, kind_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ REOPEN = """
     where id = ?1"""
 
 
-class Outside(Fleet):
+class Outside(Scoping):
     """Posts and redrives."""
 
     def post(self, run: int, record: Record, *, key: str = "", guard: Guard | None = None) -> Entry:

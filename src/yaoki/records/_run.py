@@ -109,7 +109,7 @@ class Parked(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     state: Literal["sleeping", "waiting", "pending"]
-    waits_for: Literal["time", "person", "budget", "signal", "code", "drain"]
+    waits_for: Literal["time", "person", "budget", "signal", "code", "drain", "pause"]
     wake_at: int = 0
     text: str = ""
     """One line for people."""

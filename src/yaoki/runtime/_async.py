@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import Fenced, JournalError, Passing
-from yaoki.records import Begin, Cause, Settle
+from yaoki.records import Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._alone import AttemptTimeout
 from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._deadlines import bounded, dressed_cancel
-from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
-from yaoki.runtime._groups import asks_for_room, begin_in_group
+from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._entering import enter_inline
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._settling import Kept, judge
@@ -22,6 +22,7 @@ from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_post
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
+    from yaoki.policy import Admission
     from yaoki.records import Record
     from yaoki.runtime._commits import Commits
     from yaoki.runtime._live import Branch, Live
@@ -157,7 +158,8 @@ class AsyncDriver:
         if shared and live.journal.freed(live.group) > min(held.suspend.freed for held in shared):
             for held in shared:
                 _wake(held.wake)
-        if not poll_posts(self.live) and self.live.halt is None:
+        came = poll_posts(live)
+        if not came and live.halt is None and not any(held.suspend.waits_for == "pause" for held in self.held):
             return
         for held in list(self.held):
             if not _may_go_on(self.live, held):
@@ -244,14 +246,14 @@ class AsyncDriver:
         if gate is not None:
             await gate.acquire()
 
-    async def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
-        """Wait in memory, or suspended if the wait is long."""
+    async def wait_until(self, until_ms: int, reason: str, branch: Branch, *, through: bool = False) -> None:
+        """Wait in memory, or suspended if the wait is long; see `Wait` for what goes `through`."""
         live = self.live
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=until_ms)
         cut = ends_ms < until_ms
         while not skipping():
             left_s = (min(until_ms, ends_ms) - live.now_ms()) / 1000
-            if live.halt is not None:
+            if live.stopped(through=through):
                 return
             if left_s <= 0:
                 if cut:  # a run.timeout around it ends first: that is what comes, never the end of this wait
@@ -323,9 +325,11 @@ class _Performance:
             assert self._steps is not None
             return await self._drive(self._steps)
         live.driven.add(step.key)
+        self._driver.commits.look()
         begin = begin_at_once(live, step)
         if begin is None:
             return await self._drive(ladder(live, step))
+        live.scopes.begun(step)
         await self._write(Write(step.key, begin, barrier_of(begin)))
         outcome = await self._call(call_of(step, None, begin, begin.at))
         kept = judge(live, step, begin, outcome)
@@ -339,8 +343,10 @@ class _Performance:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
-                    grouped = asks_for_room(self._driver.live, effect.key, effect.record)
-                    effect = steps.send(await (self._begin(effect) if grouped else self._write(effect)))
+                    await self._write(effect)
+                    effect = steps.send(None)
+                elif isinstance(effect, Enter):
+                    effect = steps.send(await self._enter(effect))
                 elif isinstance(effect, Call):
                     effect = steps.send(await self._call(effect))
                 else:
@@ -356,22 +362,21 @@ class _Performance:
         if self._cancelled is not None:
             raise self._cancelled
         if isinstance(effect, Wait):
-            await self._driver.wait_until(effect.until_ms, effect.reason, self._branch)
+            await self._driver.wait_until(effect.until_ms, effect.reason, self._branch, through=effect.through)
         else:
             await self._driver.hold(effect, self._branch)
 
-    async def _begin(self, write: Write) -> object:
-        """Append a begin that must have room in the run's group; what is pending goes before it."""
+    async def _enter(self, enter: Enter) -> Admission | None:
+        """Append a begin that may be refused in its own transaction; what is pending goes before it."""
         driver = self._driver
-        assert isinstance(write.record, Begin)
         driver.commits.flush()
-        refused = begin_in_group(driver.live, write.key, write.record)
-        if refused is None and self._cancelled is None:
-            if write.barrier is not Barrier.SYNCED:
-                driver.live.journal.mark()
-                return None
+        refused = enter_inline(driver.live, enter.step, enter.begin, Barrier.WRITTEN)
+        if refused is None and enter.barrier is Barrier.SYNCED and self._cancelled is None:
             try:
                 await driver.commits.synced()
+            except JournalError as error:
+                driver.live.broken = error
+                raise
             except asyncio.CancelledError as error:
                 self._cancelled = error
         return refused
@@ -379,9 +384,13 @@ class _Performance:
     async def _write(self, write: Write) -> None:
         live = self._driver.live
         commits = self._driver.commits
-        if self._cancelled is not None:
+        commits.look()
+        settles = isinstance(write.record, Settle) and not live.scopes.plain(write.key, write.record)
+        if self._cancelled is not None or settles:
             commits.flush()
-            commit_inline(live, write.key, write.record)
+            commit_inline(live, write.key, write.record, write.barrier)
+            if self._driver.held:
+                self._driver.settled(write.key, write.record)
             return
         if live.detached:
             raise Fenced(f"run {live.name} is no longer driven here")
@@ -469,4 +478,4 @@ def _may_go_on(live: Live, held: Held) -> bool:
     if suspend.waits_for == "person":
         asked = live.history.questions.get(suspend.question)
         return asked is None or not asked.open
-    return suspend.waits_for in ("budget", "signal")
+    return suspend.waits_for in ("budget", "signal", "pause")

@@ -314,13 +314,13 @@ class AsyncRunner(Base):
         """Send a signal to a run, as `Runner.signal`."""
         return self._on_store.signal(run_id, name, value, by=by)
 
-    async def pause(self, *, by: str = "") -> None:
+    async def pause(self, *, scope: str = "", by: str = "") -> None:
         """Put the brake on, as `Runner.pause`."""
-        self.store.pause(by)
+        self.store.pause(by, scope=scope)
 
-    async def unpause(self) -> bool:
-        """Take the brake off; return whether it was on."""
-        return self.store.unpause()
+    async def unpause(self, *, scope: str = "") -> bool:
+        """Take the brake off, as `Runner.unpause`; return whether it was on."""
+        return self.store.unpause(scope=scope)
 
     async def discard(self, run_id: str, *, by: str = "") -> None:
         """Delete a final run and its records, as `Runner.discard`."""

@@ -54,6 +54,8 @@ def check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
     made = type(owner)(
         wire,
         effect=Effect.READ_ONLY,
+        scope=owner.scope or owner.name,
+        breaker=owner.breaker,
         retry=owner.retry,
         timeout_s=owner.timeout_s,
         escalate=(),  # never the loop's: a check that cannot say is the doubt's question

@@ -346,7 +346,8 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         _leave_pending(live, "")
         return
     suspends = [one.suspend for one in held]
-    first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal")), None)
+    paused = next((s.scope for s in suspends if s.waits_for == "pause"), "")
+    first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal", "pause")), None)
     expiry = min((s.until_ms for s in suspends if s.until_ms), default=0)
     freed = min((s.freed for s in suspends if s.freed >= 0), default=-1)
     now_ms = live.now_ms()
@@ -356,16 +357,27 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         parked = Parked(at=now_ms, state="sleeping", waits_for="time", wake_at=expiry, text=text)
         # A sleeping run that also asks somebody is listed with those who need one.
         waits_for = first.waits_for if first is not None else "time"
-        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text, freed=freed)
+        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text, paused=paused, freed=freed)
         return
     text = _waiting_text(live, first) if first is not None else "waits"
     if first is not None and first.waits_for == "budget":
         parked = Parked(at=now_ms, state="waiting", waits_for="budget", wake_at=expiry, text=text)
     elif first is not None and first.waits_for == "signal":
         parked = Parked(at=now_ms, state="waiting", waits_for="signal", wake_at=expiry, text=text)
+    elif first is not None and first.waits_for == "pause":
+        parked = Parked(at=now_ms, state="waiting", waits_for="pause", wake_at=expiry, text=text)
     else:
         parked = Parked(at=now_ms, state="waiting", waits_for="person", wake_at=expiry, text=text)
-    _leave(live, State.WAITING, parked, wake_ms=expiry, waits_for=parked.waits_for, note=text, freed=freed)
+    _leave(
+        live,
+        State.WAITING,
+        parked,
+        wake_ms=expiry,
+        waits_for=parked.waits_for,
+        note=text,
+        paused=paused,
+        freed=freed,
+    )
 
 
 def _wait_for_code(live: Live, text: str, diff: str) -> None:
@@ -400,6 +412,7 @@ def _leave(
     waits_for: str = "",
     note: str = "",
     value: bytes | None = None,
+    paused: str = "",
     freed: int = -1,
 ) -> None:
     items: list[tuple[str, Record]] = []
@@ -423,6 +436,7 @@ def _leave(
             note=note[:500],
             value=value,
             seen=live.history.post_seq,
+            paused=paused,
             cost_nusd=round(live.history.spent.cost_usd * NANO),
             waits_for_group=(live.group, freed) if freed >= 0 else None,
         )

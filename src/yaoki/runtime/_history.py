@@ -108,6 +108,8 @@ class History:
         self.parked: Parked | None = None
         self.ended: Ended | None = None
         self.replanned: list[Failure] = []
+        self.unavailable: set[str] = set()
+        """Scopes that this run does not use any more."""
         self.stale_tools: set[str] = set()
         """Tools of which an earlier pass left effects: new calls of them are held against these."""
         self._starts_ahead = 0
@@ -281,8 +283,10 @@ class History:
         past.note_settle(record)
         if record.value is not ABSENT:
             past.value_seq = seq
+        if record.unavailable:
+            self.note_unavailable(record)
         failure = record.failure
-        if failure is None or failure.scope is not Scope.PROCESS:
+        if record.attempt and (failure is None or failure.scope is not Scope.PROCESS):
             self.progress_deaths = self.deaths
         if failure is not None:
             self._note_failure(past, record, failure, again=again)
@@ -292,6 +296,11 @@ class History:
                 joined = self.step_ever(asker.hold.joins) if asker.hold is not None and not asker.begun else None
                 (joined or asker).note_cleared((joined or asker).begun)
 
+    def note_unavailable(self, settle: Settle) -> None:
+        """Use a scope no more, if a settle names one; a redrive orders its use again."""
+        if settle.unavailable:
+            self.unavailable.add(settle.unavailable)
+
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
         if decision is not None and decision.do in ("retry", "repair"):
@@ -299,7 +308,7 @@ class History:
         then = decision.do if decision is not None else ""
         if again and self._decided_anew(past, record, failure, then):
             return
-        if past.begun == 1:
+        if past.begun == 1 and record.attempt:
             self.first_attempt_failures += 1
         if len(self.met) >= _MET_MAX:
             return
@@ -460,12 +469,13 @@ class History:
         self._redriven_after = record.posts
         self.redriven_ms = record.at
         self.progress_deaths = self.deaths
+        self.unavailable.clear()
         self.undone.note_redrive()
         if record.source == "step":
             for key in self.inbox.redriven():
                 self.points.pop(key, None)
             for past in self.steps.values():
-                if (past.begun or past.questions) and not past.settled and "!" not in past.step:
+                if (past.begun or past.questions or past.given_up) and not past.settled and "!" not in past.step:
                     past.note_redrive()
             return
         self._leave_pass(whole=record.source == "start")

@@ -41,6 +41,7 @@ class Inbox:
         """Something is asked; return whether the loop itself does, at a point of its own."""
         asked = self.by_id[question.id] = Asked(question, past, key)
         if past is not None:
+            past.given_up = False
             for earlier in past.questions:
                 earlier.superseded = True
             past.questions = (*past.questions, asked)

@@ -154,6 +154,8 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
         joined = live.history.step_ever(past.hold.joins)
         if joined is not None and live.history.slots.owned(past.action, joined):
             return True, (yield from _join(live, step, joined))
+    if past.given_up and past.last is not None and past.last.decision is not None:
+        return (yield from _carry_out(live, step, past, past.last, past.last.decision))
     asked = past.question
     if asked is not None:
         return (yield from _answered(live, step, past, asked))
@@ -200,7 +202,8 @@ def _carry_out(
         if question is not None:
             yield Write(step.key, question)
             return False, None
-        yield Wait(decision.next_at, "retry")
+        back_ms = live.scopes.back_ms(step, decision.next_at, past.deadline_at)
+        yield Wait(back_ms, "retry", through=bool(step.fixed_key))
         return (yield from attempt(live, step, past))
     if do == "check":
         yield from _check(live, step, past, decision)
@@ -233,8 +236,8 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
         return
     assert past.last is not None
     assert past.begin is not None
-    yield Wait(decision.next_at, "check")
-    found = yield from _verdict(live, step, check, past.begun, past.key)
+    yield Wait(decision.next_at, "check", through=bool(step.fixed_key))
+    found = yield from _verdict(live, step, check, past.begun, past.begin.key)
     if isinstance(found, Failure):
         yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {found.message}"))
         return

@@ -12,6 +12,7 @@ from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
 from yaoki.runtime._groups import Counted
+from yaoki.runtime._scopes import Scopes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -221,10 +222,13 @@ class Live(Struct, kw_only=True, eq=False):
     lock: threading.RLock = field(default_factory=threading.RLock)
     main: Branch = cast("Branch", None)
     """Made with the run it refers to."""
+    scopes: Scopes = cast("Scopes", None)
+    """Made with the run it refers to."""
 
     def __post_init__(self) -> None:
         """Start in the main branch, at the segment the history has reached."""
         self.main = Branch(self, "", None)
+        self.scopes = Scopes(self)
         self.move_to(0)
 
     def move_to(self, segment: int) -> None:
@@ -280,12 +284,18 @@ class Live(Struct, kw_only=True, eq=False):
 
     def show(self, key: str, record: Record) -> None:
         """Show a written record to the observers."""
+        turned, self.scopes.turned = self.scopes.turned, ()
         if self.observers:
-            tell(self.observers, Event(run_id=self.name, loop=self.loop.name, key=key, record=record))
+            event = Event(run_id=self.name, loop=self.loop.name, key=key, record=record, circuits=turned)
+            tell(self.observers, event)
 
     def undoing(self, step: Step) -> bool:
         """Whether a step undoes another: neither a cancel nor an empty budget keeps it from that, only a drain."""
         return bool(step.fixed_key) and (self.halt is None or self.halt.to not in ("drain", "code"))
+
+    def stopped(self, *, through: bool = False) -> bool:
+        """Whether waits are over because nothing new begins; those of undoing go on through all but a drain."""
+        return self.halt is not None and (not through or self.halt.to in ("drain", "code"))
 
     def given_to(self, step: Step) -> Raw:
         """Return a call's arguments as they are journaled, and remember all of them while this process lives."""

@@ -157,6 +157,8 @@ class Past(Struct, eq=False):
     """Left behind by an earlier pass; its slot is unclaimed until an equal call takes it."""
     shared_by: str = ""
     """The step of this pass that was given what is recorded here, where that is no value."""
+    given_up: bool = False
+    """Its ladder ended without a further attempt: its scope was not available in time."""
 
     @property
     def tool(self) -> str:
@@ -205,6 +207,16 @@ class Past(Struct, eq=False):
         """Whether a person orders what comes next; a question asked in place of a wait does only if answered."""
         asked = self.question
         return asked is not None and (asked.answer is not None or not asked.question.retries)
+
+    @property
+    def deadline_stands(self) -> bool:
+        """Whether the next attempt's deadline is in the journal: an order starts it anew, a hold since keeps it."""
+        if not self.deadline_at or not self.ordered:
+            return bool(self.deadline_at)
+        asked, hold = self.question, self.hold
+        if asked is None or asked.answer is None or hold is None:
+            return False
+        return 0 < asked.answer.at <= hold.at and hold.deadline_at > 0
 
     @property
     def cut_by_timeout(self) -> bool:
@@ -267,6 +279,7 @@ class Past(Struct, eq=False):
             if self.effect is Effect.READ_ONLY:  # what only read has done nothing that another tool could repeat
                 self.cleared = len(self.executed_by)
         self.redriven = False
+        self.given_up = False
         self.closed = False
         self.begin = begin
         self.open = True
@@ -284,12 +297,17 @@ class Past(Struct, eq=False):
 
     def note_settle(self, settle: Settle) -> None:
         """An attempt ended; a second settle of one attempt (a cancel decided on resume) replaces the first."""
+        decision = settle.decision
+        if not settle.attempt:
+            self.last, self.closed, self.given_up, self.redriven = settle, True, True, False
+            if decision is not None and decision.do == "rung":
+                self.position = decision.rung
+            return
         again = not self.open
         self.open = False
         previous = self.last
         self.last = settle
         self.settled_ms = settle.at
-        decision = settle.decision
         self.closed = decision is not None and decision.do in _OVER
         if decision is not None and decision.do == "rung":
             self.position = decision.rung
@@ -354,6 +372,7 @@ class Past(Struct, eq=False):
     def note_redrive(self) -> None:
         """A new ladder starts with the same key; what is known about the action stays."""
         self.redriven = True
+        self.given_up = False
         self.ladder += 1
         self.closed = False
         self.skipped = False

@@ -143,6 +143,7 @@ def _next_action(receipt: Receipt[Any]) -> str:
                 "person": f"yaoki show {name}",
                 "budget": _top_up(receipt),
                 "code": f"yaoki show {name}",
+                "pause": f"yaoki unpause {receipt.text.partition(' is paused')[0]}",
                 "signal": f"yaoki signal {name} {receipt.text.removeprefix('signal ')} VALUE",
             }.get(receipt.waits_for, f"yaoki show {name}")
         case State.DEAD:

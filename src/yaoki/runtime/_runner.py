@@ -360,13 +360,17 @@ class Runner(Base):
         """
         return self._on_store.signal(run_id, name, value, by=by)
 
-    def pause(self, *, by: str = "") -> None:
-        """Put the brake on: nothing is taken up, and what is driven drains within a second. Nothing is lost."""
-        self.store.pause(by)
+    def pause(self, *, scope: str = "", by: str = "") -> None:
+        """
+        Put the brake on: nothing is taken up, and what is driven drains within a second. Nothing is lost.
 
-    def unpause(self) -> bool:
-        """Take the brake off; return whether it was on."""
-        return self.store.unpause()
+        On a `scope` alone, as tools declare it: no attempt begins there; runs that come to one wait for `unpause`.
+        """
+        self.store.pause(by, scope=scope)
+
+    def unpause(self, *, scope: str = "") -> bool:
+        """Take the brake off, the store's or a scope's; return whether it was on."""
+        return self.store.unpause(scope=scope)
 
     def discard(self, run_id: str, *, by: str = "") -> None:
         """

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
-from yaoki.records import Begin, Cause
+from yaoki.records import Cause, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._attempt import barrier_of, call_of
-from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
-from yaoki.runtime._groups import asks_for_room, begin_in_group, charge_of
+from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._entering import enter_inline
+from yaoki.runtime._groups import charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
@@ -43,7 +44,10 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
     seq = live.note(key, record)
     try:
         charge = charge_of(live) if live.group else None
-        live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
+        if type(record) is Settle:
+            live.scopes.settle(key, record, seq, charge)
+        else:
+            live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
         if barrier is Barrier.SYNCED:
             live.journal.sync()
         elif barrier is Barrier.STARTED:
@@ -150,9 +154,8 @@ class SyncDriver:
         lock.acquire()
         try:
             begin = begin_at_once(live, step)
-            if begin is not None:
-                live.driven.add(key)
-                commit_inline(live, key, begin, barrier_of(begin))
+            live.driven.add(key)
+            if begin is not None and enter_inline(live, step, begin, barrier_of(begin), clear=True) is None:
                 lock.release()
                 try:
                     outcome = self._call(call_of(step, None, begin, begin.at), branch)
@@ -181,7 +184,10 @@ class SyncDriver:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
-                    effect = send(self._write(effect))
+                    commit_inline(live, effect.key, effect.record, effect.barrier)
+                    effect = send(None)
+                elif isinstance(effect, Enter):
+                    effect = send(enter_inline(live, effect.step, effect.begin, effect.barrier))
                 elif isinstance(effect, Call):
                     lock.release()
                     try:
@@ -204,17 +210,6 @@ class SyncDriver:
             steps.close()
             lock.release()
 
-    def _write(self, write: Write) -> object:
-        live, record = self.live, write.record
-        if not asks_for_room(live, write.key, record):
-            commit_inline(live, write.key, record, write.barrier)
-            return None
-        assert isinstance(record, Begin)
-        refused = begin_in_group(live, write.key, record)
-        if refused is None:
-            live.journal.sync() if write.barrier is Barrier.SYNCED else live.journal.mark()
-        return refused
-
     def _call(self, call: Call, branch: Branch) -> object:
         tool = call.step.tool
         if call.injected is not None and "timeout_s" in call.injected:
@@ -229,7 +224,7 @@ class SyncDriver:
         live = self.live
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=wait.until_ms)
         until_ms = min(wait.until_ms, ends_ms)
-        while not skipping() and live.halt is None:
+        while not skipping() and not live.stopped(through=wait.through):
             left_s = (until_ms - live.now_ms()) / 1000
             if left_s <= 0:
                 if ends_ms < wait.until_ms:
