@@ -391,3 +391,50 @@ def test_an_edit_of_another_type_lets_the_run_wait_for_code(house):
         with Runner(house.url, clock=house.clock) as runner:
             runner.work(work, until="idle")
     assert (house.get().status, house.get().waits_for) == (State.WAITING, "code")
+
+
+def test_turns_that_were_spent_stay_spent_in_a_pass_from_the_start(house):
+    """Each pass begins its turns anew; a budget of turns counts those of every pass."""
+
+    @house.tool(effect=READ)
+    def look(x: int) -> int:
+        house.note("look")
+        return x
+
+    @house.loop(budget=Budget(turns=2))
+    async def work(run):
+        seen = 0
+        async for state in house.turns(run, [0]):
+            state[0] += 1
+            seen = await got(look(state[0]))
+        return seen
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.partial, receipt.spent.turns) == (State.CAPPED, 2, 2)
+    with pytest.raises(AnswerRefused, match=r"has used its 2 turns.*yaoki top-up r --turns N"):
+        house.outside(lambda verbs: verbs.redrive("r", "start"))
+    house.top_up(turns=1)
+    house.outside(lambda verbs: verbs.redrive("r", "start"))
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.partial, receipt.spent.turns) == (State.CAPPED, 1, 3)
+    assert house.get().spent.turns == 3
+    assert len(house.done) == 3
+
+
+def test_a_run_that_died_of_used_up_retries_takes_a_top_up_and_is_redriven_with_it(house):
+    @house.tool(effect=READ)
+    def look() -> str:
+        if house.note("look") < 5:
+            raise refused()
+        return "seen"
+
+    @house.loop(budget=Budget(retries=1))
+    async def work(run):
+        return await got(look())
+
+    assert house.run(work.bind()).status is State.DEAD
+    assert house.outside(lambda verbs: verbs.top_up("r", retries=10)).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == "seen"
+    with pytest.raises(AnswerRefused, match="completed: a top-up changes nothing"):
+        house.outside(lambda verbs: verbs.top_up("r", retries=10))

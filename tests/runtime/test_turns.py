@@ -340,3 +340,20 @@ def test_a_failure_in_a_turn_can_be_caught_and_the_turn_is_saved(house):
     assert receipt.partial == ["unknown", "unknown"] or receipt.partial == ["programming", "programming"]
     assert len(house.done) == 2
     assert len(receipt.failures) == 2
+
+
+def test_a_fatal_failure_ends_the_run_with_the_state_as_it_was_last_saved(house):
+    @house.tool(effect=READ)
+    def look(x: int) -> int:
+        if x == 3:
+            raise MemoryError
+        return x
+
+    @house.loop
+    async def work(run):
+        async for state in house.turns(run, {"seen": 0}):
+            state["seen"] = await got(look(state["seen"] + 1))
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.stopped_by, receipt.partial) == (State.DEAD, "fatal", {"seen": 2})
+    assert house.get().partial == {"seen": 2}

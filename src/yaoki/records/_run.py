@@ -123,7 +123,7 @@ class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     at: int
     state: Literal["completed", "capped", "dead", "cancelled"]
     value: Raw = ABSENT
-    """The loop's value; for `capped` the partial one."""
+    """The loop's value; for `capped`, and for `dead` by a fatal failure, the partial one."""
     failure: Failure | None = None
     step: str = ""
     """The step it ended at, for `dead`."""

@@ -282,7 +282,8 @@ def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> 
     feedback: Feedback | None = None
     if past is not None and past.outputs:
         output, why = past.outputs[-1]
-        feedback = Feedback(output=msgspec.json.decode(output), error=why, attempt=begin.attempt)
+        found = None if output is ABSENT else msgspec.json.decode(output)
+        feedback = Feedback(output=found, error=why, attempt=begin.attempt)
     values: dict[str, object] = {
         "idempotency_key": step.about or begin.key,
         "feedback": feedback,

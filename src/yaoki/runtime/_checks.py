@@ -112,7 +112,9 @@ def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> objec
         return None
     if isinstance(verdict, Happened):
         happened = cast("Happened[object]", verdict)
-        return {"happened": msgspec.json.decode(owner.codec.encode(happened.value))}
+        data = owner.codec.encode(happened.value)
+        owner.codec.decode(data)  # one of another type is no answer, and this check has failed
+        return {"happened": msgspec.json.decode(data)}
     msg = (
         f"check={name} of tool {owner.name} returned {type(verdict).__name__}; "
         "it must return Happened(value) or NotHappened()"

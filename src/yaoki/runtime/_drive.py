@@ -305,7 +305,7 @@ def _end(live: Live, halt: Halt) -> None:
         return
     state = State(halt.to)
     value: Raw = ABSENT
-    saved = live.history.state if halt.to == "capped" else None
+    saved = live.history.state if halt.to == "capped" or halt.stopped_by == "fatal" else None
     if saved is not None:
         value = Raw(saved)
     record = Ended(

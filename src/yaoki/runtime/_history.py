@@ -89,6 +89,8 @@ class History:
         self.signals = Mailbox()
         self.cancel: Cancel | None = None
         self.spent = Spent()
+        self.turns_before = 0
+        """Turns of `spent` that were begun before the last redrive from the start: turns are numbered anew then."""
         self.in_flight = Spent()
         """What attempts under way have reserved, as part of `spent`: tokens and cost_usd."""
         self.gaps: list[str] = []
@@ -209,19 +211,9 @@ class History:
                 found.append(past)
         return found
 
-    def unasked(self, asked: set[str], before: int | None = None) -> list[str]:
+    def unasked(self, asked: set[str]) -> list[str]:
         """Return recorded steps and points of this segment and the prelude that the code has not asked for."""
-        keys = [
-            key
-            for key, past in self.steps.items()
-            if key not in asked and "!" not in key and (before is None or past.first_seq < before)
-        ]
-        keys += [
-            key
-            for key, (seq, _) in self.points.items()
-            if key not in asked and "!" not in key and (before is None or seq < before)
-        ]
-        return keys
+        return [key for key in (*self.steps, *self.points) if key not in asked and "!" not in key]
 
     # --- one record each
 
@@ -237,7 +229,7 @@ class History:
             return
         self._prefix = key[: key.index("/") + 1]
         self.segment = max(self.segment, segment_of(key))
-        self.spent.turns = max(self.spent.turns, self.segment)
+        self.spent.turns = max(self.spent.turns, self.turns_before + self.segment)
 
     def _claimed(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Claimed)
@@ -348,6 +340,7 @@ class History:
         if record.value is not ABSENT:
             past.value = record.value
             past.value_seq = seq
+            past.note_moot()
             if record.source in STAND_INS:
                 past.stood_in = past.closed = True
             else:
@@ -381,7 +374,7 @@ class History:
         self.saved.take(record, self.results)
         self.checkpoint = record
         self.segment = record.turn + 1
-        self.spent.turns = max(self.spent.turns, record.turn)
+        self.spent.turns = max(self.spent.turns, self.turns_before + record.turn)
         self.progress_deaths = self.deaths
         gone = f"{self.pass_}.{record.turn}/"
         for key in [key for key in self.steps if key.startswith(gone)]:
@@ -481,6 +474,7 @@ class History:
         self._leave_pass(whole=record.source == "start")
         self.pass_ = record.pass_
         if record.source == "start":
+            self.turns_before = self.spent.turns
             self._starts_ahead -= 1
             self.checkpoint = None
             self.saved = Saved()

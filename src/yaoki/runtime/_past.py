@@ -14,6 +14,7 @@ from yaoki.records import (
     Effect,
     Executed,
     Failure,
+    FailureKind,
     Hold,
     Question,
     Settle,
@@ -95,8 +96,12 @@ class Slots:
 
 
 def _side_by_side(one: str, other: str) -> bool:
-    """Whether two steps stand in branches that part from one another, neither before the other in the loop's order."""
-    ones, others = one.split("/")[1:-1], other.split("/")[1:-1]
+    """
+    Whether two steps stand in branches that part from one another, neither before the other in the loop's order.
+
+    Steps of different turns or passes never do: the earlier turn is over before the later one begins.
+    """
+    ones, others = one.split("/")[:-1], other.split("/")[:-1]
     parted = next(((a, b) for a, b in zip(ones, others, strict=False) if a != b), None)
     if parted is None or not parted[0].startswith(_FANS):
         return False
@@ -148,7 +153,7 @@ class Past(Struct, eq=False):
     semantic: int = 0
     same_error: int = 0
     outputs: tuple[tuple[Raw, str], ...] = ()
-    """Rejected outputs, the newest last, each with why."""
+    """Rejected outputs, the newest last, each with why; absent where the tool itself raised, and there is only that."""
     redriven: bool = False
     waited_ms: int = 0
     """How long the run had waited for somebody when the deadline was set."""
@@ -172,7 +177,17 @@ class Past(Struct, eq=False):
             return False
         if self.settled or self.skipped or self.lost is not None:
             return True
-        return self.executed is not Executed.NO and not allows_repeat(self.effect, self.executed)
+        if self.executed is Executed.NO:
+            return False
+        return self.aborted or not allows_repeat(self.effect, self.executed)
+
+    @property
+    def aborted(self) -> bool:
+        """Whether a person said to stop, when asked whether it happened; a new ladder since then takes that back."""
+        asked = self.questions[-1] if self.questions else None
+        if asked is None or asked.ladder != self.ladder or asked.answer is None:
+            return False
+        return asked.question.why == "doubt" and asked.answer.verdict == "abort"
 
     @property
     def orphaned(self) -> bool:
@@ -265,7 +280,8 @@ class Past(Struct, eq=False):
     @property
     def slot_free(self) -> bool:
         """Whether the slot may be taken by another call: the ladder is over and the action did not happen."""
-        return self.closed and self.executed is Executed.NO and (self.stood_in or not self.settled)
+        over = self.closed or (self.cut_by_timeout and not self.open)
+        return over and self.executed is Executed.NO and (self.stood_in or not self.settled)
 
     def note_begin(self, begin: Begin) -> None:
         """An attempt is about to be made; what was asked about the earlier ones is moot."""
@@ -326,10 +342,9 @@ class Past(Struct, eq=False):
         if again:  # decided anew; what was counted of the attempt stays
             return
         failure = settle.failure
-        if settle.output is not ABSENT:
+        if failure is not None and failure.kind is FailureKind.SEMANTIC:
             self.semantic += 1
-            why = settle.failure.message if settle.failure is not None else ""
-            self.outputs = (*self.outputs[-1:], (settle.output, why))
+            self.outputs = (*self.outputs[-1:], (settle.output, failure.message))
         if failure is not None:
             before = previous.failure if previous is not None else None
             same = before is not None and before.fingerprint == failure.fingerprint and self.same_error > 0

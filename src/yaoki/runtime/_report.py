@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yaoki.records import ABSENT, NANO, Executed, State
-from yaoki.runtime._orphans import orphan_line
+from yaoki.runtime._orphans import orphan_lines
 from yaoki.runtime._receipt import Ask, Receipt
 from yaoki.runtime._undoing import undo_lines
 
@@ -35,7 +35,7 @@ def receipt_of(
         met.healed = past.settled
     receipt.failures = [met for _, met in history.met]
     receipt.gaps = [*history.gaps, *undo_lines(history.undone.by_step.values())]
-    receipt.orphans = [orphan_line(past) for past in history.orphans()]
+    receipt.orphans = orphan_lines(history)
     receipt.asks = [
         _ask(asked)
         for asked in history.questions.values()

@@ -116,9 +116,15 @@ def _failed(live: Live, step: Step, begin: Begin, raised: Raised) -> Steps:
     """The call raised: settle what was begun, with what is decided about it."""
     error = raised.error
     if raised.cause is not None:
-        yield Write(step.key, _cancelled(live, begin, raised))
-        if raised.cause is Cause.TIMEOUT and in_doubt(begin.effect, Executed.MAYBE):
-            past = live.history.steps[step.key]
+        past = live.history.steps[step.key]
+        settle = _cancelled(live, begin, raised)
+        doubt = raised.cause is Cause.TIMEOUT and in_doubt(begin.effect, strongest(past.executed, settle.executed))
+        told = doubt and step.tool.agent.unsure == "tell"
+        if told:  # nobody is asked; whoever makes an equal call is told that the outcome is unknown
+            told_so = Decision(do="tell", why="a timeout cut it; it may have happened")
+            settle = msgspec.structs.replace(settle, decision=told_so)
+        yield Write(step.key, settle)
+        if doubt and not told:
             yield Write(step.key, question_of(live, step, past, "doubt"))
         raise error
     now_ms = live.now_ms()
@@ -206,10 +212,10 @@ def decide_for(
         unknown_attempts=retry.unknown_attempts,
         same_error_limit=retry.same_error_limit,
         same_error=past.same_error + 1 if same else 1,
-        semantic=past.semantic + (output is not ABSENT),
+        semantic=past.semantic + (failure.kind is FailureKind.SEMANTIC),
         repairs_max=tool.agent.repairs_max,
         repairable="feedback" in tool.params.injected,
-        output_changed=not past.outputs or bytes(past.outputs[-1][0]) != bytes(output),
+        output_changed=output is ABSENT or not past.outputs or bytes(past.outputs[-1][0]) != bytes(output),
         has_check=tool.check is not None,
         check_after_s=tool.check_after_s,
         unsure=tool.agent.unsure,

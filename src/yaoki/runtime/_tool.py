@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Feedback(Struct, frozen=True, kw_only=True):
-    """What a repaired attempt is told: the newest rejected output, and why it was rejected."""
+    """What a repaired attempt is told: the newest rejected output (None where the tool itself raised), and why."""
 
     output: object
     error: str

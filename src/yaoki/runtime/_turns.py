@@ -64,21 +64,22 @@ class TurnsCore(Generic[S]):
         live = self._live
         turn = self._done + 1
         most = live.budget.turns
-        if most is not None and turn > most:
+        spent = live.history.turns_before + turn
+        if most is not None and spent > most:
             live.capped = "budget.turns"
             return None
         if self._turn == 0:
             self._leave_prelude()
         self._turn = turn
         live.move_to(turn)
-        live.history.spent.turns = max(live.history.spent.turns, turn)
+        live.history.spent.turns = max(live.history.spent.turns, spent)
         self._state = self._next
         return self._state
 
     def last(self) -> bool:
         """Whether the budget ends with the turn under way: it is not checkpointed, its steps stay the open segment."""
         most = self._live.budget.turns
-        if most is not None and self._turn >= most:
+        if most is not None and self._live.history.turns_before + self._turn >= most:
             self._live.capped = "budget.turns"
             return True
         return False

@@ -118,11 +118,11 @@ class Verbs:
 
         Raises:
             DeclarationError: No such budget, or an amount that is none.
-            AnswerRefused: The run is final.
+            AnswerRefused: The run is completed. Any other final one can be redriven, and then has what was added.
         """
         row = self.row(run_id)
         Budget().topped_up(add)
-        if row.state.final and row.state is not State.CAPPED:
+        if row.state is State.COMPLETED:
             msg = f"run {run_id} is {row.state.value}: a top-up changes nothing any more"
             raise AnswerRefused(msg)
         self._journal.post(row.id, TopUp(at=self._clock.now_ms(), add=add, by=by))
@@ -193,7 +193,8 @@ class Verbs:
 
         Raises:
             RunBusy: A living process drives it.
-            AnswerRefused: It is completed, or its process died and nobody has taken it up yet.
+            AnswerRefused: It is completed, its process died and nobody has taken it up yet, or it is to go on from the
+                start and has no turn left in its budget.
         """
         row = self.row(run_id)
         if row.state is State.RUNNING:
@@ -215,6 +216,7 @@ class Verbs:
         if source != "start" and history.undone.at_the_end(history.ended, history.last_step):
             msg = f"run {run_id}: what it did was undone, so it cannot go on from there: redrive it --from start"
             raise AnswerRefused(msg)
+        _refuse_without_turns(run_id, history, source)
         pass_ = history.pass_ if source == "step" else history.pass_ + 1
         record = Redrive(
             at=self._clock.now_ms(),
@@ -248,6 +250,20 @@ def _edited(row: RunRow, source: str, edits: Mapping[str, object]) -> bytes:
         msg = f"run {row.name}: its loop was given no {unknown[0]!r}; it was given: {', '.join(values) or 'nothing'}"
         raise AnswerRefused(msg)
     return canonical({**values, **edits})
+
+
+def _refuse_without_turns(run_id: str, history: History, source: str) -> None:
+    """Refuse a pass from the start that no turn is left for: what was spent stays spent."""
+    most = history.bounds.get("turns")
+    if source != "start" or most is None:
+        return
+    most += sum(top_up.add.get("turns", 0) for top_up in history.top_ups)
+    if history.spent.turns >= most:
+        msg = (
+            f"run {run_id} has used its {most:g} turns, and those of a pass from the start are new ones. "
+            f"First: yaoki top-up {run_id} --turns N"
+        )
+        raise AnswerRefused(msg)
 
 
 def _pick(run_id: str, history: History, ask: str | None) -> Asked:
