@@ -201,7 +201,8 @@ def _not_admitted(live: Live, step: Step, past: Past | None, admission: Admissio
         live.stop_with(Halt(to="capped", text=text, stopped_by=admission.cap, step=step.key))
         yield Suspend("halt")
     else:
-        if past is None and step.key not in live.history.steps:
+        known = past or live.history.steps.get(step.key)
+        if known is None or known.hold is None or known.hold.reason != "budget":
             yield Write(step.key, hold_of(live, step, "budget", deadline_ms))
         yield Suspend("budget", text=text, room=admission.wait == "room", freed=admission.freed)
 
@@ -251,6 +252,11 @@ def _deadline_of(live: Live, step: Step, past: Past | None, now_ms: int) -> int:
     """
     if past is None or not past.deadline_at or past.ordered:
         return now_ms + step.tool.deadline_ms
+    if past.hold is not None and past.hold.reason == "budget":
+        return past.deadline_at + max(0, now_ms - past.hold.since)
+    paused = past.last is not None and past.last.decision is not None and past.last.decision.do == "pause"
+    if paused:  # all the time since was spent waiting for a vendor's budget, also where the run slept meanwhile
+        return past.deadline_at + max(0, now_ms - past.settled_ms)
     return past.deadline_at + max(0, live.history.waited_ms - past.waited_ms)
 
 
