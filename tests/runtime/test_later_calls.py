@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.runtime.errors import gone
+from tests.runtime.errors import not_found
 from tests.runtime.house import House, box, calls, got
 from yaoki import INJECTED, Effect, ForModel, Retry, StepFailed
 from yaoki.records import Begin, Executed, State
@@ -179,7 +179,7 @@ def test_a_keyed_call_that_a_person_aborted_is_not_sent_again_by_a_later_pass(ho
     @house.tool(effect=READ)
     def look() -> str:
         if house.note("look") == 1:
-            raise gone()
+            raise not_found()
         return "seen"
 
     @house.loop
@@ -200,7 +200,7 @@ def test_a_keyed_call_that_a_person_aborted_is_not_sent_again_by_a_later_pass(ho
 
 def test_not_happened_holds_for_what_an_earlier_pass_did_too(house):
     """Sent in doubt by two passes; a person says it did not happen; it is refused then: nobody is asked again."""
-    errors = [TimeoutError("read timeout"), TimeoutError("read timeout"), gone()]
+    errors = [TimeoutError("read timeout"), TimeoutError("read timeout"), not_found()]
 
     def refund(x: int, *, idempotency_key: str = INJECTED) -> str:
         house.note("refund")

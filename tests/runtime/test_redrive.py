@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.runtime.errors import not_found, refused, reset
@@ -12,6 +14,7 @@ from yaoki import (
     Effect,
     Retry,
     Runner,
+    StepFailed,
 )
 from yaoki.errors import AnswerRefused, InputMismatch, RunBusy
 from yaoki.records import Begin, Ended, Redrive, State
@@ -438,3 +441,211 @@ def test_a_run_that_died_of_used_up_retries_takes_a_top_up_and_is_redriven_with_
     assert house.run(work.bind()).unwrap() == "seen"
     with pytest.raises(AnswerRefused, match="completed: a top-up changes nothing"):
         house.outside(lambda verbs: verbs.top_up("r", retries=10))
+
+
+# --- what the loop has had stays
+
+
+def flaky_of(house: House):
+    @house.tool(effect=READ)
+    def flaky() -> str:
+        if house.note("flaky") == 1:
+            raise not_found()
+        return "ok"
+
+    return flaky
+
+
+def test_a_failure_the_loop_caught_stays_caught_over_a_redrive_of_a_later_step(house):
+    flaky = flaky_of(house)
+
+    @house.tool(effect=READ)
+    def first() -> str:
+        if house.note("first") == 1:
+            raise not_found()
+        return "healed"
+
+    @house.tool(effect=READ)
+    def instead() -> str:
+        house.note("instead")
+        return "instead"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            found = await got(first())
+        except StepFailed:
+            found = await got(instead())
+        return [found, await got(flaky())]
+
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == ["instead", "ok"]
+    assert house.done == ["first", "instead", "flaky", "flaky"]
+
+
+@pytest.mark.parametrize(("verdict", "told"), [("abort", "caught"), ("skip", "None")])
+def test_what_a_person_decided_about_a_step_stays_over_a_redrive_of_a_later_one(house, verdict, told):
+    flaky = flaky_of(house)
+
+    @house.tool
+    def charge() -> str | None:
+        house.note("charge")
+        raise reset()
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            found = str(await got(charge()))
+        except StepFailed:
+            found = "caught"
+        return [found, await got(flaky())]
+
+    house.run(work.bind())
+    house.answer(verdict)
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    receipt = house.run(work.bind())
+    assert (receipt.unwrap(), len(receipt.asks)) == ([told, "ok"], 1)
+    assert house.done == ["charge", "flaky", "flaky"]
+
+
+def test_a_question_of_the_loop_that_was_aborted_and_caught_is_not_asked_again(house):
+    flaky = flaky_of(house)
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            found = await got(run.ask("go on?"))
+        except StepFailed:
+            found = "aborted"
+        return [found, await got(flaky())]
+
+    house.run(work.bind())
+    house.answer("abort")
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == ["aborted", "ok"]
+
+
+@pytest.mark.parametrize("effect", [Effect.KEYED, Effect.READ_ONLY, Effect.AT_MOST_ONCE])
+def test_a_step_that_a_timeout_cut_is_not_sent_again_by_a_redrive_of_a_later_one(async_house, effect):
+    house = async_house
+    flaky = flaky_of(house)
+
+    @house.tool(effect=effect)
+    async def pay(*, idempotency_key: str = INJECTED) -> str:
+        if house.note("pay") == 1:
+            await asyncio.sleep(50)
+        return "paid"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            async with run.timeout(5):
+                found = await pay()
+        except TimeoutError:
+            found = "late"
+        return [found, await flaky()]
+
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == ["late", "ok"]
+    assert house.done == ["pay", "flaky", "flaky"]
+
+
+@pytest.mark.parametrize("source", ["step", "checkpoint", "start"])
+def test_a_refusal_is_forgotten_by_a_redrive(house, source):
+    flaky = flaky_of(house)
+
+    @house.tool(approve=True)
+    def pay() -> str:
+        house.note("pay")
+        return "paid"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        async for state in house.turns(run, {"told": []}):
+            if len(state["told"]) == 1:
+                await got(flaky())
+            outcome = await got(run.try_call(pay))
+            state["told"].append(outcome.value or outcome.failure.reason)
+            if len(state["told"]) == 2:
+                break
+        return state["told"]
+
+    house.run(work.bind())
+    house.answer("refuse")
+    assert house.run(work.bind()).status is State.DEAD
+    house.outside(lambda verbs: verbs.redrive("r", source))
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.waits_for, receipt.text) == (State.WAITING, "person", "may pay() be done?")
+    while receipt.waits_for == "person":
+        house.answer("approve")
+        receipt = house.run(work.bind())
+    assert receipt.unwrap() == ["paid" if source == "start" else "approval.refused", "paid"]
+
+
+def test_a_run_that_a_refusal_ended_in_a_later_turn_is_asked_anew_after_a_redrive(house):
+    @house.tool(approve=True)
+    def pay() -> str:
+        house.note("pay")
+        return "paid"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        async for state in house.turns(run, {"told": []}):
+            if state["told"]:
+                state["told"].append(await got(pay()))
+                return state["told"]
+            state["told"].append((await got(run.try_call(pay))).failure.reason)
+        return []
+
+    house.run(work.bind())
+    house.answer("refuse")
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).waits_for == "person"
+    house.answer("approve")
+    assert house.run(work.bind()).unwrap() == ["approval.refused", "paid"]
+
+
+def test_a_redrive_starts_anew_at_the_step_whose_failure_the_loops_own_error_was_raised_from(house):
+    flaky = flaky_of(house)
+
+    @house.loop
+    async def work(run) -> str:
+        try:
+            return await got(flaky())
+        except StepFailed as error:
+            raise ValueError("no answer") from error
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.stopped_by) == (State.DEAD, "loop")
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == "ok"
+
+
+def test_a_sibling_under_way_where_the_run_ended_has_a_new_ladder_too(house):
+    @house.tool
+    def charge(n: int) -> str:
+        if house.note(f"charge {n}") == 1:
+            raise reset()
+        return "ok"
+
+    @house.loop
+    async def work(run) -> list[object]:
+        async def one(n: int) -> str:
+            return await got(charge(n))
+
+        return [one.value for one in await got(run.map(house.fn(one), [1, 2]))]
+
+    house.run(work.bind())
+    house.later(8 * 86_400)
+    assert house.run(work.bind()).stopped_by == "question.expired"
+    house.redrive()
+    receipt = house.run(work.bind())
+    assert (receipt.waits_for, len(receipt.asks)) == ("person", 2)
+    for ask in receipt.asks:
+        house.answer("happened", "done", ask=ask.id)
+    assert house.run(work.bind()).unwrap() == ["done", "done"]

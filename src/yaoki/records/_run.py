@@ -127,6 +127,8 @@ class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     failure: Failure | None = None
     step: str = ""
     """The step it ended at, for `dead`."""
+    turns: int = 0
+    """Turns begun: the last one may have left no record of its own."""
     stopped_by: str = ""
     """`budget.turns`, `dead_letter`, `crashes`, `cancel`, …"""
 

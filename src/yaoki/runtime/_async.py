@@ -18,7 +18,7 @@ from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
-from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
+from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, not_made, poll_posts
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
@@ -150,6 +150,12 @@ class AsyncDriver:
             room = suspend.room and type(record) is Settle
             if (room or (suspend.waits_for == "join" and suspend.text == key)) and not held.wake.done():
                 held.wake.set_result(None)
+
+    def wake_joined(self, key: str) -> None:
+        """Wake the calls that share a step's answer: nobody drives it any more, however that came."""
+        for held in self.held:
+            if held.suspend.waits_for == "join" and held.suspend.text == key:
+                _wake(held.wake)
 
     def posted(self) -> None:
         """Look for answers, top-ups and cancels, and wake whom they concern."""
@@ -315,6 +321,7 @@ class _Performance:
             driver.performing.discard(task)
             if self._step is not None:
                 driver.live.driven.discard(self._step.key)
+                driver.wake_joined(self._step.key)
             driver.leave_op(branch)
         return value
 
@@ -412,14 +419,11 @@ class _Performance:
             self._driver.settled(write.key, write.record)
 
     async def _call(self, call: Call) -> object:
-        driver, branch = self._driver, self._branch
+        driver, step = self._driver, call.step
         if self._cancelled is None and driver.live.stopping:
             self._cancelled = asyncio.CancelledError("the run is let go of")
-        if self._cancelled is not None:
-            cause, key = driver.cause_of(branch)
-            branch.cut = branch.cut or cause is Cause.LOOP
-            return Raised(self._cancelled, started=False, cause=cause, timeout_key=key)
-        step = call.step
+        if self._cancelled is not None or step.changed:
+            return self._not_made(call)
         task = asyncio.current_task()
         assert task is not None
         cancelling = task.cancelling()
@@ -448,6 +452,14 @@ class _Performance:
         finally:
             _context.leave(token)
             driver.attempting.discard(task)
+
+    def _not_made(self, call: Call) -> Raised:
+        """Return what came of an attempt that was begun and is not made: the cancel comes first."""
+        if self._cancelled is None:
+            return not_made(call)
+        cause, key = self._driver.cause_of(self._branch)
+        self._branch.cut = self._branch.cut or cause is Cause.LOOP
+        return Raised(self._cancelled, started=False, cause=cause, timeout_key=key)
 
     def _cut(self, error: asyncio.CancelledError) -> Raised:
         """Settle the attempt as cancelled from outside; the cancel goes on once that is written."""

@@ -103,8 +103,8 @@ class _Stand:
         """Whether the deadline is in the journal; else it starts now: with a ladder, and with a person's order."""
         self.now_ms = live.now_ms()
         self.deadline_ms = self.now_ms + step.tool.deadline_ms
-        if held is not None and self.stands:  # what was waited for a person or a budget is given back
-            self.deadline_ms = held.deadline_at + max(0, live.history.waited_ms - held.waited_ms)
+        if held is not None and self.stands:
+            self.deadline_ms = held.deadline_at + _given_back_ms(live, held, self.now_ms)
         self.reserved = step.tool.reserves(step.values)
 
     def admission(self, live: Live, step: Step) -> Admission:
@@ -250,7 +250,8 @@ def _not_admitted(live: Live, step: Step, past: Past | None, admission: Admissio
         live.stop_with(Halt(to="capped", text=text, stopped_by=admission.cap, step=step.key))
         yield Suspend("halt")
     else:
-        if past is None and step.key not in live.history.steps:
+        known = past or live.history.steps.get(step.key)
+        if known is None or known.hold is None or known.hold.reason != "budget":
             yield Write(step.key, hold_of(live, step, "budget", stand.deadline_ms, rung=stand.rung))
         yield Suspend("budget", text=text, room=admission.wait == "room", freed=admission.freed)
 
@@ -276,6 +277,15 @@ def adopted(
         call=step.call,
         gap=gap,
     )
+
+
+def _given_back_ms(live: Live, past: Past, now_ms: int) -> int:
+    """Return how long a ladder waited for a person or a budget: that is no part of its time."""
+    if past.hold is not None and past.hold.reason == "budget":
+        return max(0, now_ms - past.hold.since)
+    if past.last is not None and past.last.decision is not None and past.last.decision.do == "pause":
+        return max(0, now_ms - past.settled_ms)  # for a vendor's budget, also where the run slept meanwhile
+    return max(0, live.history.waited_ms - past.waited_ms)
 
 
 def _injected(step: Step, past: Past | None, begin: Begin, timeout_s: float) -> dict[str, object]:

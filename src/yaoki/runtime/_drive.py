@@ -55,6 +55,9 @@ _NO_OTHER_PLAN = frozenset({FailureKind.PROGRAMMING, FailureKind.FATAL})
 __all__ = ["Returned", "conclude", "take_up", "undo_all"]
 
 
+_COST_MOST_NUSD = (1 << 63) - 1
+
+
 class Returned(Struct, frozen=True):
     """How the loop's function ended, if it did."""
 
@@ -268,9 +271,12 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
     error = returned.error
     if error is not None:
         failure = _failure_of(live, error)
-        step = error.step if isinstance(error, StepFailed) else ""
-        stopped_by = "step" if isinstance(error, StepFailed) else "loop"
-        return Halt(to="dead", text=_line(failure, step), stopped_by=stopped_by, step=step, failure=failure)
+        if isinstance(error, StepFailed):
+            text = _line(failure, error.step)
+            return Halt(to="dead", text=text, stopped_by="step", step=error.step, failure=failure)
+        behind = error.__cause__  # `raise … from` a step's failure: that step is where the run ended
+        step = behind.step if isinstance(behind, StepFailed) else ""
+        return Halt(to="dead", text=_line(failure, ""), stopped_by="loop", step=step, failure=failure)
     if live.main.cut:
         cut_branch(live, "its return")
         return live.halt
@@ -290,7 +296,13 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
         return Halt(to="dead", text=text, stopped_by="loop", failure=failure)
     capped = bool(live.capped)
     state = State.CAPPED if capped else State.COMPLETED
-    record = Ended(at=live.now_ms(), state="capped" if capped else "completed", value=Raw(data), stopped_by=live.capped)
+    record = Ended(
+        at=live.now_ms(),
+        state="capped" if capped else "completed",
+        value=Raw(data),
+        turns=live.history.spent.turns,
+        stopped_by=live.capped,
+    )
     _leave(live, state, record, note=f"stopped by {live.capped}" if capped else "", value=data)
     return None
 
@@ -314,6 +326,7 @@ def _end(live: Live, halt: Halt) -> None:
         value=value,
         failure=halt.failure,
         step=halt.step,
+        turns=live.history.spent.turns,
         stopped_by=halt.stopped_by,
     )
     _leave(live, state, record, note=halt.text, value=bytes(value) if value is not ABSENT else None)
@@ -341,7 +354,8 @@ def _park(live: Live, held: Sequence[Held]) -> None:
     if held and all(one.suspend.waits_for == "replay" for one in held):
         _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
         return
-    if any(one.seen < live.history.post_seq or one.suspend.room for one in held):
+    joins = bool(held) and all(one.suspend.waits_for == "join" for one in held)
+    if joins or any(one.seen < live.history.post_seq or one.suspend.room for one in held):
         # What it waits for may have come while other branches were still at work: look again at once.
         _leave_pending(live, "")
         return
@@ -437,7 +451,7 @@ def _leave(
             value=value,
             seen=live.history.post_seq,
             paused=paused,
-            cost_nusd=round(live.history.spent.cost_usd * NANO),
+            cost_nusd=min(round(live.history.spent.cost_usd * NANO), _COST_MOST_NUSD),
             waits_for_group=(live.group, freed) if freed >= 0 else None,
         )
     except Fenced:

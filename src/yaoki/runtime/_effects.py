@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from yaoki.records import Begin, Cause, Record
+    from yaoki.records import Begin, Cause, Failure, Record
     from yaoki.runtime._step import Step
 
 __all__ = ["Barrier", "Call", "EffectOf", "Enter", "Raised", "Steps", "Suspend", "Wait", "Write"]
@@ -117,7 +117,7 @@ Steps: TypeAlias = Generator[EffectOf, Any, Any]
 
 
 class Raised(Struct, frozen=True):
-    """An attempt that raised. `cause` is set when it was cancelled from outside."""
+    """An attempt that raised. `cause` is set when it was cancelled from outside, `failure` when it was not made."""
 
     error: BaseException
     started: bool = True
@@ -126,3 +126,4 @@ class Raised(Struct, frozen=True):
     thread_alive: bool = False
     cause: Cause | None = None
     timeout_key: str = ""
+    failure: Failure | None = None

@@ -41,6 +41,7 @@ from yaoki.records import (
 )
 from yaoki.runtime._inbox import TAKEN as ANSWERED
 from yaoki.runtime._inbox import Inbox
+from yaoki.runtime._leaving import OVER, leave, leave_end
 from yaoki.runtime._mailbox import TAKEN, Mailbox
 from yaoki.runtime._past import Past, Slots
 from yaoki.runtime._receipt import Met
@@ -55,17 +56,12 @@ if TYPE_CHECKING:
 
     from yaoki.runtime._past import Asked
 
-__all__ = ["POSTS_FROM", "History", "segment_of"]
+__all__ = ["POSTS_FROM", "History"]
 
 STAND_INS = frozenset({"cached", "degrade"})
 """Sources of a value that no attempt made."""
 _MET_MAX = 1_000
 _CHECK_MARK = "!check."
-
-
-def segment_of(key: str) -> int:
-    """Return the segment a step's identity names."""
-    return int(key[key.index(".") + 1 : key.index("/")])
 
 
 class History:
@@ -107,6 +103,7 @@ class History:
         self.waited_ms = 0
         self._redriven_after = 0
         self.redriven_ms = 0
+        self.redriven_seq = 0
         self.parked: Parked | None = None
         self.ended: Ended | None = None
         self.replanned: list[Failure] = []
@@ -145,7 +142,7 @@ class History:
         history = cls()
         entries = list(entries)
         history._starts_ahead = sum(type(one.record) is Redrive and one.record.source == "start" for one in entries)
-        history.inbox.foresee(one.record for one in entries if isinstance(one.record, Answer))
+        history.inbox.foresee((one.seq, one.record) for one in entries if isinstance(one.record, Answer))
         for seq, key, record in entries:
             history.apply(seq, key, record)
         return history
@@ -228,7 +225,7 @@ class History:
         if self._prefix and key.startswith(self._prefix):
             return
         self._prefix = key[: key.index("/") + 1]
-        self.segment = max(self.segment, segment_of(key))
+        self.segment = max(self.segment, int(key[key.index(".") + 1 : key.index("/")]))
         self.spent.turns = max(self.spent.turns, self.turns_before + self.segment)
 
     def _claimed(self, _seq: int, _key: str, record: Record) -> None:
@@ -245,7 +242,7 @@ class History:
     def _begin(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Begin)
         past = self._past(seq, key)
-        if self.pass_ > 1 and past.slot < 0:
+        if (self.pass_ > 1 or self.stale_tools) and past.slot < 0:
             before = self.slots.owner(record.action, record.slot)
             if before is not None and before.stale:
                 past.inherit(before)
@@ -414,6 +411,9 @@ class History:
 
     def _value(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Value)
+        if key.endswith(OVER) and key in self.points:
+            leave_end(self, key)
+            return
         self._point(seq, key, record)
         if key.endswith(TAKEN):
             self.signals.take(key, record)
@@ -449,9 +449,10 @@ class History:
     def _note_ended(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Ended)
         self.ended = record
+        self.spent.turns = max(self.spent.turns, record.turns)
         self.parked = None
 
-    def _redrive(self, _seq: int, _key: str, record: Record) -> None:
+    def _redrive(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Redrive)
         if self.ended is not None:  # a final run waits for this very order
             self.waited_ms += max(0, record.at - self.ended.at)
@@ -461,14 +462,15 @@ class History:
             self.replanned.append(record.failure)
         self._redriven_after = record.posts
         self.redriven_ms = record.at
+        self.redriven_seq = seq
         self.progress_deaths = self.deaths
         self.unavailable.clear()
         self.undone.note_redrive()
         if record.source == "step":
-            for key in self.inbox.redriven():
+            for key in self.inbox.redriven(record):
                 self.points.pop(key, None)
             for past in self.steps.values():
-                if (past.begun or past.questions or past.given_up) and not past.settled and "!" not in past.step:
+                if past.to_redrive(record.step, self.inbox.verdict_on(past.question, record.posts)):
                     past.note_redrive()
             return
         self._leave_pass(whole=record.source == "start")
@@ -488,11 +490,7 @@ class History:
                 earlier.shared_by = ""
         self.inbox.leave_pass(left)
         for past in left:
-            if past.slot >= 0 and "!" not in past.step:
-                past.stale = True
-                self.kept[past.step] = past
-                if past.orphaned:
-                    self.stale_tools.add(past.tool)
+            leave(self, past)
         self.signals.give_back(None if whole else set(self.points))
         self.steps.clear()
         self.points.clear()

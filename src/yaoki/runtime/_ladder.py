@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Made", "begin_at_once", "drifted", "ladder"]
 
 _SKIPPED = "outcome.skipped"
+_SHOWN_BYTES = 200
 
 
 def ladder(live: Live, step: Step, made: Made | None = None) -> Steps:
@@ -70,12 +71,13 @@ def ladder(live: Live, step: Step, made: Made | None = None) -> Steps:
             yield from _recorded(live, step, past)
         while True:
             if past.settled:
-                return _told(step, past, live_value(live, step, past.value))
+                return _told(step, past, (yield from live_value(live, step, past.value)))
             done, value = yield from _next(live, step, past)
             if done:
                 return value
     finally:
         live.driven.discard(step.key)
+        live.left.add(step.key)
 
 
 class Made(NamedTuple):
@@ -121,13 +123,16 @@ def _recorded(live: Live, step: Step, past: Past) -> Steps:
         yield Suspend("replay")
 
 
-def live_value(live: Live, step: Step, data: Raw) -> object:
-    """Decode a recorded value; one that no longer fits its annotation is a StepFailed that says so."""
+def live_value(live: Live, step: Step, data: Raw) -> Steps:
+    """Decode a recorded value; where the code wants another type by now, the run is parked for code."""
+    codec = step.declared.codec
     try:
-        return step.declared.codec.decode(data)
+        return codec.decode(data)
     except EncodingError as error:
-        failure = own_failure(FailureKind.PROGRAMMING, "value.mismatch", str(error), Executed.YES)
-        raise step_failed(live, step, failure, 0) from None
+        wrong = str(error)
+    shown = bytes(data)[:_SHOWN_BYTES].decode(errors="replace")
+    while True:
+        yield from drifted(live, step.key, f"{step.call} = {shown}", f"{step.call} -> {codec.type_name} ({wrong})")
 
 
 def _told(step: Step, past: Past, value: object) -> object:
@@ -155,7 +160,7 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
         if joined is not None and live.history.slots.owned(past.action, joined):
             return True, (yield from _join(live, step, joined))
     if past.given_up and past.last is not None and past.last.decision is not None:
-        return (yield from _carry_out(live, step, past, past.last, past.last.decision))
+        return (yield from _carry_out(live, step, past, past.last.decision))
     asked = past.question
     if asked is not None:
         return (yield from _answered(live, step, past, asked))
@@ -291,27 +296,28 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
     while True:
         if joined.settled:
             yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
-            return live_value(live, step, past.value)
+            return (yield from live_value(live, step, past.value))
         asked = live.history.open_question(joined)
         tells = step.tool.agent.unsure == "tell"
-        if asked is not None and not tells and not (joined.stale and _ran_out(live, asked)):
+        if asked is not None and not tells and not _ran_out(live, asked):
             yield from until_answered(live, asked, joined.step)
             continue
         if asked is not None or (joined.doubt_unasked and joined.step not in live.driven):
             if (yield from _doubt_of(live, step, joined)):  # a cancel left it, or an earlier pass
-                return live_value(live, step, past.value)
+                return (yield from live_value(live, step, past.value))
             if tells and joined.executed is not Executed.NO:
                 return (yield from _share(live, step, joined))
             continue
         if joined.slot_shared(driven=joined.step in live.driven):
             return (yield from _share(live, step, joined))
-        if joined.step in live.asked and not (joined.closed or joined.cut_by_timeout):
+        under_way = joined.step in live.asked and joined.step not in live.left
+        if under_way and not (joined.closed or joined.cut_by_timeout):
             yield Suspend("join", text=joined.step)  # it is sent again: what comes of that is the answer
             continue
         done, value = yield from attempt(live, step, past)
         while not done and not past.settled:
             done, value = yield from _next(live, step, past)
-        return value if done else live_value(live, step, past.value)
+        return value if done else (yield from live_value(live, step, past.value))
 
 
 def _ran_out(live: Live, asked: Asked) -> bool:

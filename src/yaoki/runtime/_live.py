@@ -207,6 +207,8 @@ class Live(Struct, kw_only=True, eq=False):
     observers: Sequence[Observer] = ()
     asked: set[str] = field(default_factory=set[str])
     driven: set[str] = field(default_factory=set[str])
+    left: set[str] = field(default_factory=set[str])
+    """Steps whose ladder was gone through here, and has ended or was cut."""
     recorded: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     halt: Halt | None = None
     detached: bool = False
@@ -256,8 +258,9 @@ class Live(Struct, kw_only=True, eq=False):
     def recall(self) -> None:
         """Note what the journal holds of each branch, so that a call it does not hold is known to come too early."""
         history = self.history
+        self.recorded.clear()
         for key in (*history.steps, *history.points):
-            if "!" not in key:
+            if "!" not in key and key not in self.asked:
                 self.recorded.setdefault(key[: key.rindex("/") + 1], set()).add(key)
 
     def ask(self, key: str) -> None:
@@ -281,6 +284,12 @@ class Live(Struct, kw_only=True, eq=False):
         seq = self.history.seq + 1
         self.history.apply(seq, key, record)
         return seq
+
+    def flush(self) -> None:
+        """Write what was noted here and waits to be committed with others: the store says what the history says."""
+        commits = getattr(self.driver, "commits", None)
+        if commits is not None:
+            commits.flush()
 
     def show(self, key: str, record: Record) -> None:
         """Show a written record to the observers."""

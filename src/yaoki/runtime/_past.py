@@ -29,6 +29,7 @@ _FANS = ("map#", "call#")
 _ONCE = (Executed.YES,)
 _UNDER_WAY = frozenset({"retry", "repair", "check", "ask", "pause", "pass"})
 _OVER = frozenset({"rung", "tell", "end"})
+_OVER_BY_ANSWER = frozenset({"happened", "value", "skip", "abort", "refused"})
 
 
 class Slots:
@@ -297,6 +298,7 @@ class Past(Struct, eq=False):
         self.redriven = False
         self.given_up = False
         self.closed = False
+        self.hold = None
         self.begin = begin
         self.open = True
         self.begun += 1
@@ -384,8 +386,32 @@ class Past(Struct, eq=False):
             self.executed_by = (*self.executed_by, before.executed)
             self.inherited += 1
 
+    def to_redrive(self, step: str, verdict: str) -> bool:
+        """
+        Whether a redrive starts a new ladder here: the run ended at it, or the loop has not had its outcome yet.
+
+        What the loop went on with (a failure it caught, a skip, a timeout) stays: a replay repeats it.
+
+        Args:
+            step: Where the run ended.
+            verdict: What was answered to its question by then; on load that is met only later.
+        """
+        if self.settled or self.cut_by_timeout or "!" in self.step:
+            return False
+        if self.step == step:
+            return True
+        if not (self.begun or self.questions or self.given_up):
+            return False
+        if self.question is not None and self.question.open:
+            return verdict not in _OVER_BY_ANSWER
+        last = self.last
+        fatal = last is not None and last.decision is not None and last.decision.do == "end"
+        return fatal or not (self.closed or self.skipped)
+
     def note_redrive(self) -> None:
         """A new ladder starts with the same key; what is known about the action stays."""
+        if self.adopt is not None and self.adopt.failure is not None:
+            self.adopt = None
         self.redriven = True
         self.given_up = False
         self.ladder += 1
@@ -404,7 +430,7 @@ class Past(Struct, eq=False):
 class Asked:
     """A question and, once given, its answer."""
 
-    __slots__ = ("answer", "answer_seq", "key", "ladder", "ordinal", "past", "question", "superseded", "taken")
+    __slots__ = ("answer", "answer_seq", "key", "ladder", "order", "ordinal", "past", "question", "superseded", "taken")
 
     def __init__(self, question: Question, past: Past | None, key: str = "") -> None:
         self.question = question
@@ -415,6 +441,8 @@ class Asked:
         """What the loop went on with, at its own point: `answer`, `default`, or `timeout` (of a block around it)."""
         self.ordinal = past.begun if past is not None else 0
         self.ladder = past.ladder if past is not None else 0
+        self.order = 0
+        """How often the run had been redriven."""
         self.answer: Answer | None = None
         self.superseded = False
         self.answer_seq = 0

@@ -128,8 +128,10 @@ def _failed(live: Live, step: Step, begin: Begin, raised: Raised) -> Steps:
             yield Write(step.key, question_of(live, step, past, "doubt"))
         raise error
     now_ms = live.now_ms()
-    failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
-    if failure.kind is FailureKind.PROGRAMMING:  # a bug: whoever reads it needs the line
+    failure = raised.failure
+    if failure is None:
+        failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
+    if failure.kind is FailureKind.PROGRAMMING and raised.failure is None:  # a bug: whoever reads it needs the line
         code = getattr(step.tool.fn, "__code__", None)
         failure = placed(failure, error, code.co_filename if code is not None else "")
     before = live.history.steps[step.key].executed

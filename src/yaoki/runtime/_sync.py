@@ -12,6 +12,7 @@ from yaoki.runtime import _context
 from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._entering import enter_inline
+from yaoki.runtime._failures import arguments_changed
 from yaoki.runtime._groups import charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
     from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
-__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts", "raise_if_timed_out"]
+__all__ = [
+    "POLL_S",
+    "SyncDriver",
+    "call_plainly",
+    "commit_inline",
+    "cut_branch",
+    "not_made",
+    "poll_posts",
+    "raise_if_timed_out",
+]
 
 POLL_S = 0.5
 """How often a driver looks for answers, top-ups, signals and cancels; they are taken up within 1 s."""
@@ -102,6 +112,12 @@ def call_plainly(call: Call) -> object:
         return Raised(error, cause=Cause.RUNNER)
     finally:
         _context.leave(token)
+
+
+def not_made(call: Call) -> Raised:
+    """Return what came of an attempt whose arguments were changed since the call: none was made."""
+    failure = arguments_changed(call.step)
+    return Raised(TypeError(failure.message), started=False, failure=failure)
 
 
 class SyncDriver:
@@ -212,6 +228,8 @@ class SyncDriver:
 
     def _call(self, call: Call, branch: Branch) -> object:
         tool = call.step.tool
+        if call.step.changed:
+            return not_made(call)
         if call.injected is not None and "timeout_s" in call.injected:
             limit_s = least_left_s(branch)
             call.injected["timeout_s"] = call.timeout_s if limit_s is None else min(call.timeout_s, limit_s)

@@ -105,6 +105,7 @@ def compensation(live: Live, cause: str, climb: Callable[[Live, Step], Steps]) -
             if live.halt is not None and live.halt.to in ("drain", "code"):
                 yield Suspend("halt")
         yield from _doubts_answered(live, cause)
+        live.flush()
         left = [done for done in done_by(live.journal.load(live.run)) if done.step not in live.history.undone.by_step]
         if not left:
             return
