@@ -580,3 +580,23 @@ def test_no_client_library_is_imported() -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_402_is_a_wait_only_where_the_server_says_when() -> None:
+    bare, told = (SimpleNamespace(status_code=402, headers=headers, text="") for headers in ({}, {"Retry-After": "3"}))
+    assert classify(bare).kind is FailureKind.BUDGET
+    assert (classify(told).kind, classify(told).retry_after_s) == (FailureKind.RATE_LIMITED, 3.0)
+    broke = SimpleNamespace(
+        status_code=402, headers={"Retry-After": "3"}, text='{"error":{"code":"insufficient_quota"}}'
+    )
+    assert classify(broke).kind is FailureKind.BUDGET
+
+
+def test_a_200_that_says_it_failed_is_no_success() -> None:
+    for body in ('{"ok":false,"error":"a_code_of_tomorrow"}', '{"errors":[{"message":"?"}]}'):
+        failure = classify(SimpleNamespace(status_code=200, headers={}, text=body))
+        assert (failure.kind, failure.executed) == (FailureKind.PERMANENT, Executed.MAYBE)
+
+
+def test_a_limit_somebody_s_own_code_reached_is_no_server_s() -> None:
+    assert classify(RuntimeError("upload limit reached: 3 files")).kind is FailureKind.UNKNOWN

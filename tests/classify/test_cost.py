@@ -50,11 +50,11 @@ def calls_of(error: BaseException) -> int:
 @pytest.mark.parametrize(
     ("error", "calls_most"),
     [
-        (answer(openai.OpenAI(api_key="x"), 429, LIMITED), 320),
-        (answer(anthropic.Anthropic(api_key="x"), 529, OVERLOADED), 320),
-        (httpx.ReadTimeout("timed out"), 210),
-        (ConnectionResetError(104, "Connection reset by peer"), 210),
-        (ValueError("x"), 170),
+        (answer(openai.OpenAI(api_key="x"), 429, LIMITED), 240),
+        (answer(anthropic.Anthropic(api_key="x"), 529, OVERLOADED), 270),
+        (httpx.ReadTimeout("timed out"), 165),
+        (ConnectionResetError(104, "Connection reset by peer"), 160),
+        (ValueError("x"), 130),
     ],
     ids=lambda found: type(found).__name__,
 )

@@ -2,7 +2,8 @@
 The vendors' own clients against a server that answers with what the vendors document.
 
 Whatever an SDK makes of an answer, it is judged as the answer itself. The SDKs of Google, Mistral, Cohere and
-LiteLLM are large: they are an extra, `yaoki[sdks]`, and their tests run where it is installed.
+LiteLLM are large: they are an extra, `yaoki[sdks]`, and are provoked here where it is installed; everywhere else
+`test_recorded_sdks` holds what they raised.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.cli.command import Place
@@ -47,10 +49,33 @@ def place(tmp_path_factory):
         (["run", "agents.py:done", "--run-id", ""], 2, "--run-id is empty"),
         (["run", "agents.py:doubt", "--run-id", "ticket-17", "--input", '"B-2"'], 2, "ticket-17"),
         (["run", "agents.py:done", "--run-id", "ticket-17", "--input", '"A-1"'], 2, "ticket-17"),
-        (["run", "agents.py:done", "--store", "mysql://x"], 70, "store 'mysql://x'"),
+        (["run", "agents.py:done", "--store", "mysql://x"], 2, "store 'mysql://x': not a store"),
         (["run", "agents.py:done", "--store", "sqlite:///no/such/folder/y.db"], 70, "no/such/folder"),
         (["run", "agents.py:done", "--store", "sqlite:///text.db"], 70, "text.db"),
         (["runs", "--store", "sqlite:///none.db"], 70, "none.db"),
+        (["runs", "--store", "sqlite:///no/such/none.db"], 70, "there is no directory"),
+        (["runs", "--store", ""], 2, "--store is empty; leave it out"),
+        (["runs", "--store", "sqlite://"], 2, "store 'sqlite://': not a store"),
+        (["show", "ticket-17", "--store", "yaoki.db"], 2, "did you mean sqlite:///yaoki.db?"),
+        (["submit", "agents.py:done", "--store", "sqlite://yaoki.db"], 2, "did you mean sqlite:///yaoki.db?"),
+        (["worker", "agents.py", "--store", "postgres://h/x"], 2, "store 'postgres://h/x': not a store"),
+        (["submit", "agents.py:done", "--group", "g" * 201], 2, "must be at most 200 printable characters"),
+        (["submit", "agents.py:done", "--group", "a\x1b[31m"], 2, "must be at most 200 printable characters"),
+        (["submit", ""], 2, "no file (empty). Say FILE:LOOP"),
+        (["submit", "agents.py:done", "--run-id", "ticket-17"], 2, "ticket-17 belongs to loop doubt, not done"),
+        (["run", "agents.py:done", "--run-id", "ticket-17"], 2, "ticket-17 belongs to loop doubt, not done"),
+        (["show", ""], 2, "the run's id is empty"),
+        (["cancel", "x" * 5000], 2, "…: an id has at most 200 characters"),
+        (["worker", "agents.py", "--drain-s", "inf"], 2, "--drain-s lies between 0 and 86,400, not inf"),
+        (["worker", "agents.py", "--drain-s", "nan"], 2, "--drain-s lies between 0 and 86,400, not nan"),
+        (["worker", "agents.py", "--hung-after-s", "1e300"], 2, "--hung-after-s lies above 0, and is at most 86,400"),
+        (["worker", "agents.py", "--store", "sqlite:///text.db"], 70, "text.db"),
+        (["kill", "9" * 30], 2, "is not in this store; alive: none"),
+        (["kill", "0"], 2, "worker 0 is not in this store"),
+        (["backup", "a\nb.db"], 2, "name a file by printable characters alone"),
+        (["backup", os.fsdecode(b"\xff.db")], 2, "name a file by printable characters alone"),
+        (["pause", "--by", "x" * 201], 2, "--by takes 1 to 200 printable characters"),
+        (["run", "agents.py:done", "--run-id", "t", "--store", "sqlite:///text.db"], 70, "text.db"),
         (["runs", "--status", "asleep"], 2, "--status asleep is no state or group: active"),
         (["show", "ticket-71"], 2, "did you mean ticket-17?"),
         (["show", "zzz"], 2, "no run zzz in sqlite:///yaoki.db. All runs: yaoki runs"),
@@ -97,7 +122,7 @@ def place(tmp_path_factory):
         (["check", "agent.py"], 2, "did you mean agents.py?"),
         (["check", "."], 2, "it is a directory"),
         (["doctor", "nowhere.py"], 2, "no file nowhere.py"),
-        (["doctor", "--store", "mysql://x"], 70, "store 'mysql://x'"),
+        (["doctor", "--store", "mysql://x"], 2, "store 'mysql://x': not a store"),
         (["top-up", "ticket-17"], 2, "say how much of what"),
         (["top-up", "ticket-17", "--calls", "x"], 2, "--calls"),
         (["top-up", "ticket-17", "--calls", "-1"], 2, "--calls"),

@@ -210,7 +210,7 @@ def test_a_paused_store_is_named_by_every_view_until_it_goes_on(place, capfd):
     assert "The store is paused since" in place.call(capfd, "show", "waits").out
     assert place.call(capfd, "pause", "--json").json["by"] == "nina"
     went = place.call(capfd, "unpause")
-    assert went.out == "Not paused: what waited goes on.\n"
+    assert went.out == "Unpaused: what waited goes on.\n"
     assert place.call(capfd, "unpause", "--json").json == {"paused": False, "was_paused": False}
     assert place.call(capfd, "runs").out.startswith("NEEDS YOU")
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.cli.command import PATIENCE_S, alive, until
 from tests.cli.fleets import UNSHARE, Yard, unshares
+from yaoki.journal import _connect
+from yaoki.journal._fleet import Fleet
 from yaoki.records import State
 
 
@@ -25,9 +27,9 @@ def yard(tmp_path):
 
 @pytest.fixture
 def busy(yard):
-    """Return a worker inside a call."""
+    """Return a worker inside a call. No other thread of it still registers: stopped then, it would lock the store."""
     yard.submit("slow", "r1")
-    process = yard.start("worker", "fleet.py", "--until-idle")
+    process = yard.start("worker", "fleet.py", "--until-idle", "--concurrency", "1")
     yard.wait_for("open.waiting")
     return process
 
@@ -61,6 +63,46 @@ def test_a_stopped_worker_keeps_its_run_until_it_is_killed(yard, busy, capfd):
     again = yard.call(capfd, "kill", str(worker.id))
     assert again.code == 2
     assert re.search(rf"worker {worker.id} (is dead already|is not in this store); alive: none", again.last)
+
+
+HOLDS_THE_STORE = """
+import os, signal, sys
+from yaoki.clock import SystemClock
+from yaoki.journal import Journal
+journal = Journal.open(sys.argv[1], clock=SystemClock())
+journal._cursor.execute("begin immediate")
+print(journal.worker, flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_worker_that_was_stopped_in_the_middle_of_a_commit_is_killed_and_the_store_is_free(yard, capfd, monkeypatch):
+    yard.submit("plain", "r1", what="x")
+    monkeypatch.setattr(_connect._Patience, "__call__", lambda self, tries: False)
+    command = [sys.executable, "-c", HOLDS_THE_STORE, yard.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stopped:
+        number = stopped.stdout.readline().strip()
+        assert "another process kept it locked" in yard.call(capfd, "cancel", "r1").last
+        said = yard.call(capfd, "kill", number)
+    assert (said.code, stopped.returncode) == (0, -signal.SIGKILL), said.err
+    assert said.out == f"worker {number} (pid {stopped.pid}) is killed\n"
+    assert said.last.endswith("It is killed all the same, and counted as a crash.")
+    assert yard.call(capfd, "cancel", "r1").code == 0
+
+
+def test_a_worker_that_died_while_it_was_looked_for_is_dead_and_not_elsewhere(yard, busy, capfd, monkeypatch):
+    """Its lock lives until its last thread has ended: for a moment it is alive, and its process holds nothing."""
+    (worker,) = yard.workers()
+    held_by = Fleet.held_by
+
+    def killed_meanwhile(journal: Fleet, number: int, pid: int) -> bool:
+        assert held_by(journal, number, pid)
+        busy.send_signal(signal.SIGKILL)  # the supervisor, and with it the worker
+        return False
+
+    monkeypatch.setattr(Fleet, "held_by", killed_meanwhile)
+    said = yard.call(capfd, "kill", str(worker.id))
+    assert (said.code, said.last) == (2, f"yaoki: worker {worker.id} is dead already; alive: none")
 
 
 @pytest.mark.parametrize(("words", "said"), [(["99"], "worker 99 is not in this store; alive: "), (["x"], "WORKER")])

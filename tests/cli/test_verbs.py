@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +97,37 @@ def test_a_reader_that_leaves_early_is_no_error(night):
     assert piped.stderr == "code 0\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        ("show t-doubt >&-", 0, "", ""),
+        ("show t-doubt --json >&-", 0, "", ""),
+        ("show t-doubt >/dev/full", 70, "", "yaoki: cannot write to stdout: No space left on device\n"),
+        ("show t-doubt --json >/dev/full", 70, "", "yaoki: cannot write to stdout: No space left on device\n"),
+        ("show nope --json >/dev/full", 2, "", "yaoki: no run nope in sqlite:///yaoki.db. All runs: yaoki runs\n"),
+        ("show nope 2>&-", 2, "", ""),
+        ("show nope 2>/dev/full", 2, "", ""),
+        ("worker quiet.py --until-idle 2>&-", 0, "ended", ""),
+        ("worker quiet.py --until-idle 2>/dev/full", 0, "ended", ""),
+        ("kill <&-", 0, "no worker is alive\n", ""),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_loses_what_is_said_and_no_more(night, words, code, out, err):
+    night.write("quiet.py", "from yaoki import loop\n\n@loop\ndef quiet(run) -> None: ...\n")
+    line = f"'{sys.executable}' -m yaoki {words}; echo code $? >&3"
+    ran = subprocess.run(
+        ["bash", "-c", f"exec 3>code; {line}"],
+        cwd=night.folder,
+        env=night.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (night.folder / "code").read_text() == f"code {code}\n", ran.stderr
+    assert out in ran.stdout
+    assert ran.stderr == err
+
+
 def test_no_colour_reaches_a_pipe_or_a_terminal_that_does_not_want_it(night):
     command = f"{sys.executable} -m yaoki runs"
     script = ["script", "-qec", command, "/dev/null"]
@@ -161,6 +193,16 @@ def test_the_first_answer_wins_and_as_json_is_a_receipt(place, capfd):
     assert second.code == 2
     assert second.json["error"]["code"] == "answer.refused"
     assert "answered already" in second.last
+
+
+def test_a_second_answer_is_refused_for_that_whatever_it_is(place, capfd):
+    place.type("run", "agents.py:doubt", "--input", '"A-1"', "--run-id", "r1")
+    assert place.call(capfd, "answer", "r1", "happened", "ch_9").code == 0
+    for words in (["happened", "ch_8"], ["ch_8"], ["q1", "happened", "ch_8"]):
+        said = place.call(capfd, "answer", "r1", *words)
+        assert said.code == 2
+        assert "not JSON" not in said.last
+        assert re.search("asks nothing|answered", said.last), said.last
 
 
 def test_an_answer_of_another_type_is_refused_and_the_question_stays(place, capfd):

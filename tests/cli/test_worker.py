@@ -83,6 +83,20 @@ def test_a_living_worker_takes_what_is_submitted_and_nobody_is_told_to_start_one
     assert (ended.code, ended.out) == (0, "2 completed\n")
 
 
+def test_on_a_paused_store_a_worker_says_so_and_what_lets_it_go_on(yard, capfd):
+    yard.submit("plain", "r1", what="x")
+    assert yard.call(capfd, "pause", "--by", "nina").code == 0
+    said = yard.type("worker", "fleet.py", "--until-idle")
+    assert said.code == 0
+    assert "yaoki: the store is paused by nina: nothing begins. To go on: yaoki unpause" in said.err
+    ended, paused = said.out.splitlines()
+    assert ended == "nothing ended"
+    assert re.fullmatch(r"The store is paused since \d\d:\d\d:\d\d: nothing begins   yaoki unpause", paused)
+    assert yard.call(capfd, "unpause").code == 0
+    again = yard.type("worker", "fleet.py", "--until-idle", "--json")
+    assert (again.json["left"], again.json["paused_ms"]) == ({"completed": 1}, 0)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -93,7 +107,7 @@ def test_a_living_worker_takes_what_is_submitted_and_nobody_is_told_to_start_one
             "fleet.py and other.py both have a loop called plain; @loop(name=…) tells them apart",
         ),
         (["fleet.py", "--concurrency", "0"], "--concurrency lies between 1 and 1,000, not 0"),
-        (["fleet.py", "--drain-s", "-1"], "--drain-s is not negative, and --hung-after-s above zero"),
+        (["fleet.py", "--drain-s", "-1"], "--drain-s lies between 0 and 86,400, not -1"),
         (["needs.py"], "needs"),
     ],
 )

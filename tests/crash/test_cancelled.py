@@ -112,10 +112,10 @@ def run_disturbed(case: Case, directory, points: Disturbed, *, cancelling: bool 
     raise AssertionError(f"{case}: not final after {LIVES_MOST} lives; disturbed {points.where}")
 
 
-def at_every_point(case: Case, tmp_path, make: Callable[[int, object], Disturbed], stride: int, **options) -> None:
-    expected = run_to_its_end(case, tmp_path / "undisturbed", iter(()))
+def at_every_point(case: Case, memory_path, make: Callable[[int, object], Disturbed], stride: int, **options) -> None:
+    expected = run_to_its_end(case, memory_path / "undisturbed", iter(()))
     for point in range(1 + (SYNC + ASYNC).index(case) % stride, POINTS_MOST, stride):
-        directory = tmp_path / f"at-{point}"
+        directory = memory_path / f"at-{point}"
         ending = run_disturbed(case, directory, make(point, directory), **options)
         check_ending(case, ending, expected)
         shutil.rmtree(directory)
@@ -145,45 +145,45 @@ def by_a_person(point: int, directory) -> Disturbed:
 
 
 @pytest.mark.parametrize("case", SYNC + ASYNC, ids=str)
-def test_after_ctrl_c_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
-    at_every_point(case, tmp_path, ctrl_c, stride=17)
+def test_after_ctrl_c_a_run_ends_as_if_nothing_had_happened(case, memory_path):
+    at_every_point(case, memory_path, ctrl_c, stride=17)
 
 
 @pytest.mark.parametrize("shape", ["fan", "turns"])
 @pytest.mark.parametrize("where", ["before append_batch", "after append_batch"])
-def test_ctrl_c_around_a_shared_transaction_leaves_no_record_without_its_begin(shape, where, tmp_path):
+def test_ctrl_c_around_a_shared_transaction_leaves_no_record_without_its_begin(shape, where, memory_path):
     """What several branches wrote in one tick is in the store together, or not at all; and nothing builds on it."""
     case = Case(shape, is_async=True)
-    expected = run_to_its_end(case, tmp_path / "undisturbed", iter(()))
+    expected = run_to_its_end(case, memory_path / "undisturbed", iter(()))
     for point, reached in enumerate(expected.trail, 1):
         if reached == where:
-            directory = tmp_path / f"at-{point}"
+            directory = memory_path / f"at-{point}"
             check_ending(case, run_disturbed(case, directory, ctrl_c(point, directory)), expected)
 
 
 @pytest.mark.parametrize("case", ASYNC, ids=str)
-def test_after_its_runner_was_cancelled_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
-    at_every_point(case, tmp_path, lambda point, _: Disturbed(point), stride=11, cancelling=True)
+def test_after_its_runner_was_cancelled_a_run_ends_as_if_nothing_had_happened(case, memory_path):
+    at_every_point(case, memory_path, lambda point, _: Disturbed(point), stride=11, cancelling=True)
 
 
 @pytest.mark.parametrize("case", SYNC + ASYNC, ids=str)
-def test_cancelled_by_a_person_and_redriven_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
-    at_every_point(case, tmp_path, by_a_person, stride=19)
+def test_cancelled_by_a_person_and_redriven_a_run_ends_as_if_nothing_had_happened(case, memory_path):
+    at_every_point(case, memory_path, by_a_person, stride=19)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", SYNC + ASYNC, ids=str)
-def test_after_ctrl_c_anywhere_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
-    at_every_point(case, tmp_path, ctrl_c, stride=1)
+def test_after_ctrl_c_anywhere_a_run_ends_as_if_nothing_had_happened(case, memory_path):
+    at_every_point(case, memory_path, ctrl_c, stride=1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", ASYNC, ids=str)
-def test_after_its_runner_was_cancelled_anywhere_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
-    at_every_point(case, tmp_path, lambda point, _: Disturbed(point), stride=1, cancelling=True)
+def test_after_its_runner_was_cancelled_anywhere_a_run_ends_as_if_nothing_had_happened(case, memory_path):
+    at_every_point(case, memory_path, lambda point, _: Disturbed(point), stride=1, cancelling=True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", SYNC + ASYNC, ids=str)
-def test_cancelled_by_a_person_anywhere_and_redriven_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
-    at_every_point(case, tmp_path, by_a_person, stride=1)
+def test_cancelled_by_a_person_anywhere_and_redriven_a_run_ends_as_if_nothing_had_happened(case, memory_path):
+    at_every_point(case, memory_path, by_a_person, stride=1)

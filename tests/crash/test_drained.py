@@ -79,10 +79,10 @@ def terminated_at(case: Case, directory, point: int) -> Ending:
     raise AssertionError(f"{case}: not final after {LIVES_MOST} lives; disturbed {points.where}")
 
 
-def terminate_at(case: Case, tmp_path, *, start: int, stride: int) -> None:
-    expected = terminated_at(case, tmp_path / "undisturbed", 0)
+def terminate_at(case: Case, memory_path, *, start: int, stride: int) -> None:
+    expected = terminated_at(case, memory_path / "undisturbed", 0)
     for point in range(start, POINTS_MOST, stride):
-        directory = tmp_path / f"at-{point}"
+        directory = memory_path / f"at-{point}"
         ending = terminated_at(case, directory, point)
         check_ending(case, ending, expected)
         if case.shape not in UNCOUNTED:
@@ -96,12 +96,12 @@ def terminate_at(case: Case, tmp_path, *, start: int, stride: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_told_to_stop_at_a_point_a_worker_burns_no_attempt(case, tmp_path):
+def test_told_to_stop_at_a_point_a_worker_burns_no_attempt(case, memory_path):
     """Every eleventh point, from another start for each case; the long form takes every one."""
-    terminate_at(case, tmp_path, start=1 + CASES.index(case) % 11, stride=11)
+    terminate_at(case, memory_path, start=1 + CASES.index(case) % 11, stride=11)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_told_to_stop_at_each_point_a_worker_burns_no_attempt(case, tmp_path):
-    terminate_at(case, tmp_path, start=1, stride=1)
+def test_told_to_stop_at_each_point_a_worker_burns_no_attempt(case, memory_path):
+    terminate_at(case, memory_path, start=1, stride=1)

@@ -80,13 +80,17 @@ class Fleet:
                 if time.monotonic() < until_s:
                     self.kill(slot)
 
+    def left(self) -> int:
+        """How many runs have not ended."""
+        with Runner.verbs(self.url) as runner:
+            return sum(count for (_, state), count in runner.store.counts().items() if not state.final)
+
     def finish(self, patience_s: float = PATIENCE_S) -> None:
         """Wait until every run has ended, then tell the workers to stop."""
         until_s = time.monotonic() + patience_s
-        with Runner.verbs(self.url) as runner:
-            while any(not state.final for _, state in runner.store.counts()):
-                assert time.monotonic() < until_s, runner.store.counts()
-                time.sleep(0.05)
+        while left := self.left():
+            assert time.monotonic() < until_s, left
+            time.sleep(0.05)
         for life in self.lives:
             life.send(signal.SIGTERM)
         for life in self.lives:

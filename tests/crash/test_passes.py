@@ -106,11 +106,11 @@ def adopted(directory) -> int:
         return sum(isinstance(record, Adopt) for _, _, record in runner.journal(RUN))
 
 
-def end_at(case: Case, tmp_path, way: str, source: str, points: Iterator[int], kills=iter) -> None:
+def end_at(case: Case, memory_path, way: str, source: str, points: Iterator[int], kills=iter) -> None:
     """End the first pass at each of these points, the second undisturbed or killed as `kills` says."""
-    expected = run_to_its_end(case, tmp_path / "undisturbed", iter(()))
+    expected = run_to_its_end(case, memory_path / "undisturbed", iter(()))
     for at in points:
-        directory = tmp_path / f"{way}-at-{at}"
+        directory = memory_path / f"{way}-at-{at}"
         ending = passes(case, directory, at, way, source, kills(()))
         if ending is None:
             return
@@ -120,11 +120,11 @@ def end_at(case: Case, tmp_path, way: str, source: str, points: Iterator[int], k
     raise AssertionError(f"{case} has more than {POINTS_MOST} points")
 
 
-def kill_in_second(case: Case, tmp_path, way: str, source: str, at: int, kills: Iterator[int]) -> None:
+def kill_in_second(case: Case, memory_path, way: str, source: str, at: int, kills: Iterator[int]) -> None:
     """End the first pass at one point, and die once at each of these points of the second, each time from anew."""
-    expected = run_to_its_end(case, tmp_path / "undisturbed", iter(()))
+    expected = run_to_its_end(case, memory_path / "undisturbed", iter(()))
     for point in kills:
-        directory = tmp_path / f"{way}-{at}-killed-{point}"
+        directory = memory_path / f"{way}-{at}-killed-{point}"
         ending = passes(case, directory, at, way, source, iter([point]))
         assert ending is not None
         if not told_the_model(way, ending):
@@ -135,46 +135,48 @@ def kill_in_second(case: Case, tmp_path, way: str, source: str, at: int, kills: 
     raise AssertionError(f"{case} has more than {POINTS_MOST} points")
 
 
-def middle(case: Case, tmp_path) -> int:
+def middle(case: Case, memory_path) -> int:
     """Return a point by which the run has done about two thirds of what it does."""
-    return len(run_to_its_end(case, tmp_path / "length", iter(())).trail) * 2 // 3
+    return len(run_to_its_end(case, memory_path / "length", iter(())).trail) * 2 // 3
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_redriven_as_a_new_pass_a_run_ends_as_if_nothing_had_happened(case, way, source, tmp_path):
-    end_at(case, tmp_path, way, source, itertools.count(4 + CASES.index(case) % 31, 31))
+def test_redriven_as_a_new_pass_a_run_ends_as_if_nothing_had_happened(case, way, source, memory_path):
+    end_at(case, memory_path, way, source, itertools.count(4 + CASES.index(case) % 31, 31))
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_killed_ever_later_in_its_second_pass_a_run_ends_as_if_nothing_had_happened(case, source, tmp_path):
+def test_killed_ever_later_in_its_second_pass_a_run_ends_as_if_nothing_had_happened(case, source, memory_path):
     """Each life of the second pass dies a few points later than the last, until one of them ends the run."""
-    at = middle(case, tmp_path)
-    end_at(case, tmp_path, "cancelled", source, iter([at, POINTS_MOST]), lambda _: itertools.count(2, 3))
+    at = middle(case, memory_path)
+    end_at(case, memory_path, "cancelled", source, iter([at, POINTS_MOST]), lambda _: itertools.count(2, 3))
 
 
 @pytest.mark.parametrize("case", [Case("straight", is_async) for is_async in (False, True)], ids=str)
-def test_a_second_pass_takes_over_what_the_first_one_did(case, tmp_path):
-    ending = passes(case, tmp_path / "p", middle(case, tmp_path), "cancelled", "start", iter(()))
+def test_a_second_pass_takes_over_what_the_first_one_did(case, memory_path):
+    ending = passes(case, memory_path / "p", middle(case, memory_path), "cancelled", "start", iter(()))
     assert ending is not None
-    assert adopted(tmp_path / "p") >= 2, ending.where
+    assert adopted(memory_path / "p") >= 2, ending.where
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_ended_anywhere_and_redriven_as_a_new_pass_a_run_ends_as_if_nothing_had_happened(case, way, source, tmp_path):
-    end_at(case, tmp_path, way, source, itertools.count(1))
+def test_ended_anywhere_and_redriven_as_a_new_pass_a_run_ends_as_if_nothing_had_happened(
+    case, way, source, memory_path
+):
+    end_at(case, memory_path, way, source, itertools.count(1))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_killed_anywhere_in_its_second_pass_a_run_ends_as_if_nothing_had_happened(case, way, source, tmp_path):
-    at = middle(case, tmp_path)
+def test_killed_anywhere_in_its_second_pass_a_run_ends_as_if_nothing_had_happened(case, way, source, memory_path):
+    at = middle(case, memory_path)
     for number, first in enumerate((at // 3, at)):
-        kill_in_second(case, tmp_path / str(number), way, source, max(1, first), itertools.count(1))
+        kill_in_second(case, memory_path / str(number), way, source, max(1, first), itertools.count(1))

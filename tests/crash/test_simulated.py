@@ -20,21 +20,21 @@ def undisturbed(case: Case, directory) -> Ending:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_killed_once_at_a_point_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
+def test_killed_once_at_a_point_a_run_ends_as_if_nothing_had_happened(case, memory_path):
     """Every seventh point, from another start for each case; the long form takes every one."""
-    interrupt_at(case, tmp_path, start=1 + CASES.index(case) % 7, stride=7)
+    interrupt_at(case, memory_path, start=1 + CASES.index(case) % 7, stride=7)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_killed_once_at_each_point_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
-    interrupt_at(case, tmp_path, start=1, stride=1)
+def test_killed_once_at_each_point_a_run_ends_as_if_nothing_had_happened(case, memory_path):
+    interrupt_at(case, memory_path, start=1, stride=1)
 
 
-def interrupt_at(case: Case, tmp_path, *, start: int, stride: int) -> None:
-    expected = undisturbed(case, tmp_path)
+def interrupt_at(case: Case, memory_path, *, start: int, stride: int) -> None:
+    expected = undisturbed(case, memory_path)
     for point in range(start, POINTS_MOST, stride):
-        directory = tmp_path / f"killed-at-{point}"
+        directory = memory_path / f"killed-at-{point}"
         ending = run_to_its_end(case, directory, iter([point]))
         check_ending(case, ending, expected)
         shutil.rmtree(directory)
@@ -44,9 +44,9 @@ def interrupt_at(case: Case, tmp_path, *, start: int, stride: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_killed_at_point_1_then_2_then_3_a_run_ends_as_if_nothing_had_happened(case, tmp_path):
+def test_killed_at_point_1_then_2_then_3_a_run_ends_as_if_nothing_had_happened(case, memory_path):
     """Each life dies one point later than the last, until one of them ends the run."""
-    expected = undisturbed(case, tmp_path)
-    ending = run_to_its_end(case, tmp_path / "killed", itertools.count(1))
+    expected = undisturbed(case, memory_path)
+    ending = run_to_its_end(case, memory_path / "killed", itertools.count(1))
     check_ending(case, ending, expected)
     assert ending.crashes >= 4

@@ -158,6 +158,21 @@ def test_a_damaged_store_is_named_and_not_copied(tmp_path, journal, monkeypatch)
     assert files(tmp_path) == []
 
 
+def test_pages_that_are_damaged_are_no_backup(tmp_path, journal):
+    """SQLite copies pages unread: that nobody could read them would show when the copy is needed."""
+    run, epoch = begun(journal)
+    for n in range(200):
+        journal.append(run, epoch, n, [note("x" * 300)])
+    journal.close()
+    path = tmp_path / "s.db"
+    path.write_bytes(path.read_bytes()[:-4096] + b"\xff" * 4096)
+    verbs = open_at(path, worker=False)
+    with pytest.raises(StoreCorrupt, match=r"s\.db: is damaged .*; no copy was made"):
+        verbs.backup(str(tmp_path / "copy.db"))
+    verbs.close()
+    assert files(tmp_path) == []
+
+
 LEFT = "copy.db." + "0" * 32 + ".partial"
 
 

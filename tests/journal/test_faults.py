@@ -7,6 +7,7 @@ says what, where and what next.
 
 from __future__ import annotations
 
+import os
 import re
 
 import apsw
@@ -172,6 +173,16 @@ def test_every_error_of_sqlite_says_what_where_and_what_next(error, words):
     failure = translate(error, "s.db", "append")
     assert type(failure) is JournalError
     assert re.match(rf"store s\.db: cannot append: {words}.*\.$", str(failure))
+
+
+def test_a_disk_that_has_no_room_for_what_sqlite_keeps_beside_a_store_is_full(monkeypatch, tmp_path):
+    """It says "disk I/O error" then; at a disk that has room, that is what it is."""
+    error, path = apsw.IOError("disk I/O error"), str(tmp_path / "s.db")
+    assert "the disk failed" in str(translate(error, path, "open it"))
+    disk = os.statvfs(tmp_path)
+    full = os.statvfs_result([*disk[:3], 1, 1, *disk[5:10]])
+    monkeypatch.setattr(os, "statvfs", lambda directory: full if directory == str(tmp_path) else disk)
+    assert "the disk is full (disk I/O error). Free space" in str(translate(error, path, "open it"))
 
 
 @pytest.mark.parametrize("error", [apsw.NotADBError("x"), apsw.CorruptError("x")])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.journal.store import START_MS, StillClock, begun, note, open_at, texts
-from yaoki.errors import DeclarationError, JournalError
+from yaoki.errors import DeclarationError, EncodingError, JournalError
 from yaoki.journal import RunRow
 from yaoki.records import Gap, State
 
@@ -41,6 +41,20 @@ def test_a_run_id_is_one_to_two_hundred_printable_characters(journal, name):
     with pytest.raises(DeclarationError, match="1 to 200 printable characters"):
         journal.create(name, loop="l", input=b"")
     assert journal.list() == []
+
+
+@pytest.mark.parametrize("group", ["x" * 201, "a\nb", "\x1b[31m"])
+def test_a_group_is_at_most_two_hundred_printable_characters(journal, group):
+    with pytest.raises(DeclarationError, match="at most 200 printable characters"):
+        journal.create("a", loop="l", input=b"", group=group)
+    assert journal.list() == []
+
+
+def test_an_input_has_a_bound(journal):
+    journal.create("a", loop="l", input=b"1" * (16 << 20))
+    with pytest.raises(EncodingError, match=r"run b: its input has 16,777,217 bytes; 16,777,216 is the most"):
+        journal.create("b", loop="l", input=b"1" * ((16 << 20) + 1))
+    assert journal.get("b") is None
 
 
 def test_a_run_id_may_be_long_and_in_any_script(journal):

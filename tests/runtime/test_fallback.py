@@ -168,7 +168,7 @@ def test_the_same_tool_with_other_arguments(house):
 
     receipt = house.run(work.bind())
     assert receipt.value == "small: x"
-    assert house.records(Begin)[-1].call == 'think(model="small", text="x")'
+    assert house.records(Begin)[-1].call == 'think(text="x", model="small")'
 
 
 def test_the_one_that_was_begun_stays_chosen_after_a_death(house):

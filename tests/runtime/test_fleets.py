@@ -133,6 +133,46 @@ def test_of_fifty_sleeping_runs_those_that_fit_the_new_code_go_on_and_the_others
     assert sorted(house.done) == sorted(f"{word} {n}" for n in range(50) for word in ("old", "after"))
 
 
+def test_of_fifty_sleeping_runs_those_parked_by_new_code_are_taken_on_by_it_and_repeat_no_effect(house):
+    """`redrive --from checkpoint`: what the code does otherwise is done, what it did before is adopted."""
+    look = house.tool(lambda text: text, effect=READ, name="look")
+    send = house.tool(lambda text: house.note(text) and text, name="send")
+    changed = False
+
+    @house.loop(name="sleeper")
+    async def sleeper(run, n: int) -> str:
+        await got(send(f"prelude {n}"))
+        async for state in house.turns(run, [0]):
+            state[0] += 1
+            await got(send(f"turn {state[0]} of {n}"))
+            if state[0] == 1:
+                continue
+            if changed and n % 2:
+                await got(look(f"before sleeping {n}"))
+            await got(run.sleep(HOUR_S))
+            await got(send(f"after {n}"))
+            break
+        return "up"
+
+    for n in range(50):
+        submit(house, sleeper.bind(n), f"r{n}")
+    assert work(house, sleeper, concurrency=1) == {"sleeping": 50}
+    changed = True
+    house.later(HOUR_S + 1)
+    assert work(house, sleeper, concurrency=1) == {"completed": 25, "waiting": 25}
+    parked = [f"r{n}" for n in range(50) if n % 2]
+    waits = house.get("r7")
+    assert (waits.waits_for, waits.orphans) == ("code", [])
+    assert "before sleeping 7" in waits.diff
+    house.outside(lambda verbs: [verbs.redrive(run_id, "checkpoint") for run_id in parked])
+    assert work(house, sleeper, concurrency=1) == {"sleeping": 25}
+    house.later(HOUR_S + 1)
+    assert work(house, sleeper, concurrency=1) == {"completed": 25}
+    whole = [f"{what} {n}" for n in range(50) for what in ("prelude", "turn 1 of", "turn 2 of", "after")]
+    assert sorted(house.done) == sorted(whole)
+    assert [house.get(run_id).orphans for run_id in parked] == [[]] * 25
+
+
 # --- many
 
 

@@ -112,8 +112,8 @@ def test_the_deadline_goes_on_where_it_was(house):
     house.later(120)
     assert watched(house, work).unwrap() == "seen"
     first, second = house.records(Begin)
-    assert first.deadline_at - first.at == 900_000
-    assert second.deadline_at - second.at == 800_000
+    assert first.ends_at - first.at == 900_000
+    assert second.ends_at - second.at == 800_000
 
 
 def test_a_short_wait_is_not_worth_a_question(house):

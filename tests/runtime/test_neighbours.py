@@ -150,3 +150,27 @@ def test_a_loop_that_does_not_take_its_arguments_says_so_at_bind():
         work.bind()
     with pytest.raises(TypeError, match="too many positional arguments"):
         work.bind(1, 2)
+
+
+def test_where_a_shared_sync_cannot_even_be_asked_for_nobody_waits_for_it(async_house):
+    """No memory for it, say. The run ends as by a death, and the next process goes on from the journal."""
+    house = async_house
+    step = house.tool(lambda n: house.note(f"did {n}"), effect=Effect.IDEMPOTENT, name="step")
+
+    @house.loop
+    async def work(run) -> list[int]:
+        return [one.value for one in await run.map(step, [1, 2, 3])]
+
+    async def short_of_memory(runner: AsyncRunner):
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # it is said in the log
+        asks = runner.store.sync_async
+        runner.store.sync_async = lambda waiters: fails() if len(waiters) > 1 else asks(waiters)
+        with pytest.raises(RunBusy):
+            await asyncio.wait_for(runner.run(work.bind(), run_id="r1"), 30)
+
+    def fails() -> None:
+        raise MemoryError
+
+    house.drive(short_of_memory)
+    assert not {"did 2", "did 3"} & set(house.done)
+    assert house.run(work.bind(), "r1").status is State.COMPLETED

@@ -319,7 +319,7 @@ def test_inside_an_attempt_an_effect_is_refused_and_a_read_is_no_step(house):
     read, refusal = receipt.unwrap()
     assert read == 1
     assert refusal == (
-        "OutsideBranch: send was called inside an attempt of outer, where its effect could not be journaled; nothing "
+        "OutsideBranch: send was called inside an attempt of outer, where nothing could be journaled; nothing "
         "was executed. Call it from the loop, or call the plain function send.fn."
     )
     assert receipt.attempts == 1

@@ -277,6 +277,25 @@ def test_a_drained_async_worker_lets_what_is_in_flight_settle(tmp_path):
     assert house.run(slow_loop.bind(), "r1").value == "done"
 
 
+def test_a_runner_told_to_stop_before_it_is_open_takes_nothing(tmp_path):
+    house = House("async", tmp_path, real_time=True)
+
+    @house.loop(name="quick")
+    async def quick(run) -> str:
+        return "done"
+
+    async def main() -> None:
+        runner = AsyncRunner(house.url)
+        runner.drain()
+        async with runner:
+            await runner.submit(quick.bind(), run_id="r1")
+            assert await runner.work(quick) == {}
+        runner.drain()  # nor is it an error afterwards
+
+    asyncio.run(main())
+    assert house.get("r1").status is State.PENDING
+
+
 def test_an_async_worker_told_to_stop_cancels_what_has_not_settled_in_time(tmp_path):
     house = House("async", tmp_path, real_time=True)
     begun = asyncio.Event()

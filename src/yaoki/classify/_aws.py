@@ -59,7 +59,8 @@ CODES: Final = table(
      "slow_down service_unavailable_exception service_unavailable insufficient_instance_capacity"),
     (_K.BUDGET, _NO, Scope.KEY, "{}", "service_quota_exceeded_exception"),
     (_K.TRANSIENT, _NO, Scope.MODEL, "{}", "model_not_ready_exception"),
-    (_K.TRANSIENT, _NO, Scope.REQUEST, "{}", "transaction_in_progress_exception prior_request_not_complete"),
+    (_K.TRANSIENT, _NO, Scope.REQUEST, "{}", ("transaction_in_progress_exception transaction_conflict_exception"
+     " prior_request_not_complete")),
     (_K.TRANSIENT, _MAYBE, Scope.MODEL, "{}",
      "model_timeout_exception model_stream_error_exception model_error_exception"),
     (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "{}",

@@ -9,6 +9,7 @@ since they are the vendor's own.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
 from typing import Final, TypeVar, cast
@@ -34,10 +35,14 @@ _CODES = (
     "__type",
     "Code",
     "decline_code",
+    "limit_source",
+    "errorCode",
+    "errorType",
+    "error_type",
 )
 _STATUSES = ("status_code", "statusCode", "HTTPStatusCode")
 _CODED = (*_CODES, *_STATUSES)
-_SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "raw")
+_SENTENCES = ("message", "Message", "detail", "error_description", "msg", "title", "error", "errors", "raw")
 _NESTED = (
     "error",
     "errors",
@@ -72,13 +77,30 @@ class Body(msgspec.Struct):
     """An HTTP status named as such in the body: the vendor's, under a gateway's."""
     quotas: list[str] = msgspec.field(default_factory=list[str])
     """Names of the quotas that were exceeded (google.rpc.QuotaFailure)."""
+    failed: bool = False
+    """It says outright that it failed: Slack's `"ok": false`, a GraphQL answer of errors without data."""
 
 
 NOTHING: Final = Body()
 
 
 def read(payload: object) -> Body:
-    """Return what the payload says: text holding JSON or a printed dict, or what was parsed from it."""
+    """Return what the payload says: text holding JSON or a printed dict, or what was parsed. Others hold it too."""
+    if isinstance(payload, str) and len(payload) <= _REMEMBERED_MAX:
+        return _read_text(payload)
+    return _read(payload)
+
+
+_REMEMBERED_MAX: Final = 2000
+
+
+@lru_cache(maxsize=1024)
+def _read_text(text: str) -> Body:
+    """Read a text; a server in trouble sends the same many times."""
+    return _read(text)
+
+
+def _read(payload: object) -> Body:
     body = Body()
     opened = _open(payload)
     if isinstance(opened, str) and _CODE_ALONE.fullmatch(opened):
@@ -122,33 +144,46 @@ def _walk(node: object, body: Body, depth: int, unwrapped: int) -> None:
 
 def _take(fields: dict[object, object], body: Body, depth: int, unwrapped: int) -> None:
     """Take what one object says, that of the objects inside it first; each sort in the order of its names above."""
-    nested: list[tuple[int, object]] = []
-    sentences: list[tuple[int, str]] = []
-    coded: list[tuple[int, object]] = []
-    for name, found in islice(fields.items(), _FIELDS_MAX):
-        if isinstance(found, (dict, list)):
-            _note(nested, _NESTED_AT.get(name), cast("object", found))
-        elif isinstance(found, str):
-            _note(sentences, _SENTENCES_AT.get(name), found)
-            _note(coded, _CODED_AT.get(name), found)
-            if name in _QUOTAS:
-                body.quotas.append(found)
-        elif isinstance(found, int):
-            _note(coded, _CODED_AT.get(name), found)
-    for _, inner in sorted(nested, key=_place):
+    nested, sentences, coded = _sorted_out(fields)
+    body.quotas += [said for name in _QUOTAS if isinstance(said := fields.get(name), str)]
+    for _, inner in _in_order(nested):
         _walk(inner, body, depth + 1, unwrapped)
-    for _, said in sorted(sentences):
+    for _, said in _in_order(sentences):
         _sentence(said, body, depth, unwrapped)
-    for _, code in sorted(coded, key=_place):
+    for _, code in _in_order(coded):
         _code(code, body)
+    if fields.get("ok") is False or (isinstance(fields.get("errors"), list) and fields.get("data") is None):
+        body.failed = True
     if isinstance(word := fields.get("error"), str) and _WORD.fullmatch(word):
         # Slack, OAuth: `{"error": "invalid_auth"}`.
         body.codes.append(word)
 
 
-def _note(found: list[tuple[int, _T]], place: int | None, value: _T) -> None:
-    if place is not None:
-        found.append((place, value))
+def _sorted_out(
+    fields: dict[object, object],
+) -> tuple[list[tuple[int, object]], list[tuple[int, str]], list[tuple[int, object]]]:
+    """Return an object's objects, sentences and codes, each with the place of its name above."""
+    nested: list[tuple[int, object]] = []
+    sentences: list[tuple[int, str]] = []
+    coded: list[tuple[int, object]] = []
+    for name, found in islice(fields.items(), _FIELDS_MAX):
+        if name not in _LOOKED_AT:
+            continue
+        if isinstance(found, str):
+            if (at := _SENTENCES_AT.get(name)) is not None:
+                sentences.append((at, found))
+            if (at := _CODED_AT.get(name)) is not None:
+                coded.append((at, found))
+        elif isinstance(found, (dict, list)):
+            if (at := _NESTED_AT.get(name)) is not None:
+                nested.append((at, cast("object", found)))
+        elif isinstance(found, int) and (at := _CODED_AT.get(name)) is not None:
+            coded.append((at, found))
+    return nested, sentences, coded
+
+
+def _in_order(found: list[tuple[int, _T]]) -> list[tuple[int, _T]]:
+    return found if len(found) < 2 else sorted(found, key=_place)
 
 
 _FIELDS_MAX: Final = 200
@@ -156,7 +191,8 @@ _place = itemgetter(0)
 _NESTED_AT: Final = _order(_NESTED)
 _SENTENCES_AT: Final = _order(_SENTENCES)
 _CODED_AT: Final = _order(_CODED)
-_QUOTAS: Final = frozenset({"quotaId", "quota_limit", "quotaMetric"})
+_QUOTAS: Final = ("quotaId", "quota_limit", "quotaMetric")
+_LOOKED_AT: Final = frozenset({*_NESTED, *_SENTENCES, *_CODED})
 
 
 def _sentence(said: str, body: Body, depth: int, unwrapped: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from msgspec import structs
+
 from yaoki.classify import _codes, _families, _http, _phrases, _process, _python, _status, _system
 from yaoki.classify._control import is_control_flow, leaves
 from yaoki.classify._evidence import Evidence, own_name
@@ -84,7 +86,7 @@ def _judged(evidence: Evidence) -> Failure:
         return _worst(evidence, cast("BaseExceptionGroup[BaseException]", subject))
     if issubclass(type(subject), StepFailed):
         return cast("StepFailed", subject).failure
-    found = _asked(evidence, registered()) or _asked(evidence, installed())
+    found = _asked(evidence, (*registered(), *installed()))
     if found is not None:
         return found if found.retry_after_s is not None else _timed(evidence, found)
     found = _asked(evidence, _RULES)
@@ -105,7 +107,9 @@ def _asked(evidence: Evidence, rules: Iterable[Rule]) -> Failure | None:
             continue
         if found is not None:
             return (
-                found if found.evidence.count(" ") else _with(found, evidence=f"{found.evidence or 'rule'} {rule.name}")
+                found
+                if found.evidence.count(" ")
+                else structs.replace(found, evidence=f"{found.evidence or 'rule'} {rule.name}")
             )
     return None
 
@@ -140,7 +144,7 @@ def _worst(evidence: Evidence, group: BaseExceptionGroup[BaseException]) -> Fail
     for failure in found:
         executed = strongest(executed, failure.executed)
     hints = [failure.retry_after_s for failure in found if failure.retry_after_s is not None]
-    return _with(
+    return structs.replace(
         worst, executed=executed, retry_after_s=max(hints) if worst.kind in _HEALING and hints else worst.retry_after_s
     )
 
@@ -175,7 +179,7 @@ def _beneath(evidence: Evidence) -> Failure | None:
         if found.kind is _K.UNKNOWN:
             continue
         executed = found.executed if word == "cause" else strongest(found.executed, Executed.MAYBE)
-        return _with(found, executed=executed, evidence=f"{word} {found.evidence}")
+        return structs.replace(found, executed=executed, evidence=f"{word} {found.evidence}")
     return None
 
 
@@ -188,23 +192,31 @@ def _timed(evidence: Evidence, failure: Failure) -> Failure:
         text = evidence.text or (evidence.message if evidence.is_exception and evidence.response is None else "")
         said = told_with(headers, evidence.soon, text, evidence.now_ms)
         if said is None and kind is _K.RATE_LIMITED and headers:
-            said = reset_s(headers, evidence.now_ms)
+            # A limit with a wait of its own ends with no other bucket, unless that is empty.
+            said = reset_s(headers, evidence.now_ms, empty_only=wait_s is not None)
         wait_s = said if said is not None else wait_s
     executed = failure.executed
     if status == 503 and executed is Executed.MAYBE and "retry-after" in evidence.headers:
         executed = Executed.NO
     if wait_s is None and executed is failure.executed:
         return failure
+    if (
+        status == 402
+        and kind is _K.BUDGET
+        and failure.evidence.startswith("status")
+        and "retry-after" in evidence.headers
+    ):
+        kind = _K.RATE_LIMITED  # OpenRouter, "Errors": without the header a 402 is not a wait
     if kind in _HEALING and wait_s is not None and wait_s > DAY_S:
         kind = _K.BUDGET
-    return _with(failure, kind=kind, retry_after_s=wait_s, executed=executed)
+    return structs.replace(failure, kind=kind, retry_after_s=wait_s, executed=executed)
 
 
 def _followed(evidence: Evidence, failure: Failure) -> Failure:
     """Take back "nothing was executed" where it speaks of the request after a redirect."""
     if failure.executed is not Executed.NO or not followed_redirect(evidence):
         return failure
-    return _with(failure, executed=Executed.MAYBE, evidence=f"{failure.evidence} after a redirect")
+    return structs.replace(failure, executed=Executed.MAYBE, evidence=f"{failure.evidence} after a redirect")
 
 
 def _directed(evidence: Evidence, failure: Failure) -> Failure:
@@ -217,19 +229,20 @@ def _directed(evidence: Evidence, failure: Failure) -> Failure:
     if evidence.status is None or not (said := evidence.headers.get("x-should-retry")):
         return failure
     if said == "false" and failure.kind in _HEALING:
-        return _with(failure, kind=_K.PERMANENT, retry_after_s=None, evidence="directive x-should-retry")
+        return structs.replace(failure, kind=_K.PERMANENT, retry_after_s=None, evidence="directive x-should-retry")
     if said == "true" and failure.kind in {_K.PERMANENT, _K.UNKNOWN} and failure.evidence.startswith("status"):
-        return _with(failure, kind=_K.TRANSIENT, evidence="directive x-should-retry")
+        return structs.replace(failure, kind=_K.TRANSIENT, evidence="directive x-should-retry")
     return failure
 
 
 def _finished(evidence: Evidence, failure: Failure) -> Failure:
     """Fill in message and fingerprint, secrets out."""
     message = failure.message or redact(evidence.message[: 2 * MESSAGE_MAX])[:MESSAGE_MAX]
-    message = message.encode("utf-8", "replace").decode()
+    if not message.isascii():
+        message = message.encode("utf-8", "replace").decode()
     mark = failure.fingerprint or fingerprint(f"{failure.reason} {evidence.name} {message}")
     hint = failure.hint or _HINTS.get(failure.kind, "")
-    return _with(failure, message=message, fingerprint=mark, reason=failure.reason[:120], hint=hint)
+    return structs.replace(failure, message=message, fingerprint=mark, reason=failure.reason[:120], hint=hint)
 
 
 _HINTS: Final = {
@@ -237,29 +250,3 @@ _HINTS: Final = {
     _K.PROGRAMMING: "A bug in the call or the tool: the same call fails again.",
     _K.CAPABILITY: "Ask for less: a smaller request, or a model that takes it.",
 }
-
-
-def _with(
-    failure: Failure,
-    *,
-    kind: FailureKind | None = None,
-    reason: str | None = None,
-    message: str | None = None,
-    executed: Executed | None = None,
-    retry_after_s: float | None = -1.0,
-    evidence: str | None = None,
-    fingerprint: str | None = None,
-    hint: str | None = None,
-) -> Failure:
-    """Return a copy with these fields changed."""
-    return Failure(
-        kind=kind or failure.kind,
-        reason=failure.reason if reason is None else reason,
-        message=failure.message if message is None else message,
-        executed=executed or failure.executed,
-        scope=failure.scope,
-        retry_after_s=failure.retry_after_s if retry_after_s == -1.0 else retry_after_s,
-        evidence=failure.evidence if evidence is None else evidence,
-        fingerprint=failure.fingerprint if fingerprint is None else fingerprint,
-        hint=failure.hint if hint is None else hint,
-    )

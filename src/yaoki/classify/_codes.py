@@ -50,13 +50,13 @@ _WORDS: Final = (
         Scope.KEY,
         "insufficient_(quota|balance|credit|fund)|billing|payment_required|arrears|overdue",
         "credit_(balance|limit)|credits?_(exhaust|requir)|out_of_credit|spend",
-        "(storage|usage|monthly|daily|hard)_?(quota|limit)|quota_?(exceed|exhaust|reach)",
+        "(storage|usage|monthly|daily|hard)_?(quota|limit)|quota_?(exceed|exhaust|reach|limit)",
         "exceeded_(current_)?quota|per_?day",
     ),
     _words(
         _K.CAPABILITY,
         Scope.REQUEST,
-        "context_(length|window|size)|exceed_context|too_(large|long|big)|above_max|input_length",
+        "context_(length|window|size)|exceed_context|max_(query_)?(cost|complexity|depth)|too_(large|long|big)|above_max|input_length",
         "max_tokens|token_limit|too_many_(tokens|images)|dimension",
         "unknown_tool|tool_not_found|unsupported_(media|model|format|file)",
     ),
@@ -80,13 +80,15 @@ _WORDS: Final = (
     ),
     _words(_K.OVERLOADED, Scope.MODEL, "overload|unavailable|capacity|server_(is_)?busy|engine_busy|slow_?down"),
     _words(
-        _K.TRANSIENT, Scope.REQUEST, r"in_(flight|progress|use)\b|concurrent_|conflict_retry|lock_timeout|\baborted\b"
+        _K.TRANSIENT,
+        Scope.REQUEST,
+        r"in_(flight|progress|use)\b|concurrent_|conflict_retry|(transaction|write)_conflict|lock_timeout|\baborted\b",
     ),
     _words(
         _K.TRANSIENT,
         Scope.VENDOR,
         "time_?out|timed_out|deadline_exceeded|unreachable|temporar|stream_error|connection_error|^bad_gateway",
-        "^(internal|server)(_server)?(_error|_exception)?$|^api_error$|internal_(server_)?(error|failure)",
+        "^(internal|server|fatal)(_server)?(_error|_exception)?$|^api_error$|internal_(server_)?(error|failure)",
     ),
 )
 
@@ -132,6 +134,7 @@ def judge_code(evidence: Evidence) -> Failure | None:
         or judge_prose(evidence)
         or (failure_of_status(body.status) if body.status and body.status != status else None)
         or _refused(body, status)
+        or _failed(body, status)
     )
     if found is None or (status is None and body.status is None) or " vendor." in found.evidence:
         return found
@@ -143,6 +146,14 @@ def _refused(body: Body, status: int | None) -> Failure | None:
     if (status is not None and status >= 300) or not any(spelled(code) in _INVALID for code in body.codes):
         return None
     return Failure(kind=_K.PERMANENT, reason=f"{_prefix(status)}.invalid_request", evidence="body.code")
+
+
+def _failed(body: Body, status: int | None) -> Failure | None:
+    """Judge a 200 that says it failed, by a code nobody knows: it does not say that it may pass."""
+    if status is None or status >= 300 or not body.failed:
+        return None
+    code = spelled(body.codes[0]) if body.codes else "failed"
+    return Failure(kind=_K.PERMANENT, reason=f"http.{status}.{code}", evidence="body.failed")
 
 
 _INVALID: Final = frozenset({"invalid_request_error", "invalid_argument", "validation_exception"})
@@ -166,8 +177,12 @@ def _word(evidence: Evidence, body: Body, status: int | None) -> Failure | None:
     named = evidence.headers.get("x-amzn-errortype") if status is not None else None  # AWS names it in a header alone
     raws = [*body.codes, named.partition(":")[0]] if named else body.codes
     codes = [code for raw in raws if (code := spelled(raw)) not in _HARMLESS]
+    if status in _PLAIN:
+        codes = [code for code in codes if not _is_vague(code)]
     known = [(code, found) for code in codes if (found := documented(code))]
     for code, found in known:
+        if found.kind is _K.BUDGET and code.endswith("_limit") and _is_paced(evidence):
+            return judge_prose(evidence)
         return _said(evidence, found, vague=_is_vague(code)) or _renamed(found, code, status or body.status, evidence)
     for code in codes:
         if (sort := _by_word(code)) is None:
@@ -210,10 +225,18 @@ def _renamed(found: Failure, code: str, status: int | None, evidence: Evidence) 
     )
 
 
+def _is_paced(evidence: Evidence) -> bool:
+    """Whether a limit that may be money's is said to be one by the minute, and nothing else is said of money."""
+    said = judge_prose(evidence)
+    return said is not None and said.kind is _K.RATE_LIMITED and MINUTELY.search(evidence.prose) is not None
+
+
 def _is_vague(code: str) -> bool:
     return _VAGUE.fullmatch(code) is not None
 
 
+_PLAIN: Final = frozenset({401, 402, 403, 404, 413, 414, 431})
+"""Statuses that say more than a code which says no more than that the server failed."""
 _VAGUE = pattern("(internal|server)(_server)?(_error|_exception)?|api_error|unknown_error")
 _HEALING = frozenset({_K.TRANSIENT, _K.RATE_LIMITED, _K.OVERLOADED})
 _REFUSALS = frozenset({_K.RATE_LIMITED, _K.BUDGET, _K.CAPABILITY, _K.PERMANENT, _K.PROGRAMMING})

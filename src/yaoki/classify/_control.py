@@ -27,6 +27,7 @@ _SIGNALS = frozenset({
     "langgraph.NodeInterrupt",
     "langgraph.ParentCommand",
     "langgraph.GraphDrained",
+    "mistralai.DeferredToolCallsException",
     "pydantic_ai.ModelRetry",
     "pydantic_ai.CallDeferred",
     "pydantic_ai.ApprovalRequired",
@@ -50,6 +51,8 @@ def is_control_flow(exc: BaseException) -> bool:
     failures still means stop).
     """
     cls = type(exc)  # not isinstance: that asks the object for its `__class__`, which may raise
+    if (known := _known.get(cls)) is not None:
+        return known
     if issubclass(cls, _BUILTIN):
         return True
     if issubclass(cls, BaseExceptionGroup):
@@ -57,7 +60,16 @@ def is_control_flow(exc: BaseException) -> bool:
     asyncio = sys.modules.get("asyncio.exceptions")  # a CancelledError exists only if this was imported
     if asyncio is not None and issubclass(cls, asyncio.CancelledError):
         return True
-    return not _SIGNALS.isdisjoint(names_of(cls)[1])
+    found = not _SIGNALS.isdisjoint(names_of(cls)[1])
+    if len(_known) >= _KNOWN_MAX:  # classes made in a loop must not fill the memory
+        _known.clear()
+    _known[cls] = found
+    return found
+
+
+_known: dict[type, bool] = {}
+"""What the names along a class's MRO say."""
+_KNOWN_MAX = 2000
 
 
 def _group(group: BaseExceptionGroup[BaseException]) -> bool:

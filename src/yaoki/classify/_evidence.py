@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
+from msgspec import structs
+
 from yaoki.classify._body import NOTHING, Body, read
 from yaoki.classify._later import phrase_s
 from yaoki.classify._received import received
@@ -23,6 +25,8 @@ TEXT_MAX = 20_000
 """Characters of a message or body that are looked at."""
 
 _HEADERS_MAX = 200
+_HEAD_MAX = 20_000
+"""Bytes of all names and values together, up to which a response's head is read at once."""
 
 
 _T = TypeVar("_T")
@@ -55,10 +59,20 @@ class Evidence:
         self.now_ms = now_ms
         self.depth = depth
         """How many links of the chain lead here; rules stop at `chain_max`."""
+        self.is_exception: bool = issubclass(type(subject), BaseException)
+        """Whether it was raised, rather than returned."""
+        self.names: tuple[str, ...]
+        """`package.Class` along the MRO, most specific first: `("httpx.ReadTimeout", "httpx.TimeoutException", …)`."""
+        self.names, self._name_set = names_of(type(subject))
 
     def get(self, name: str, default: object = None) -> object:
         """Return an attribute, or the default if it is missing or reading it raises."""
-        return _get(self.subject, name, default)
+        try:
+            return getattr(self.subject, name, default)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException:  # noqa: BLE001 - a property of a stranger may raise anything
+            return default
 
     def call(self, name: str) -> object:
         """Return what a method without arguments answers; `None` if there is none, or it raises."""
@@ -71,20 +85,6 @@ class Evidence:
             raise
         except BaseException:  # noqa: BLE001 - as a property's
             return None
-
-    @_lazy
-    def is_exception(self) -> bool:
-        """Whether it was raised, rather than returned."""
-        return issubclass(type(self.subject), BaseException)
-
-    @_lazy
-    def names(self) -> tuple[str, ...]:
-        """`package.Class` along the MRO, most specific first: `("httpx.ReadTimeout", "httpx.TimeoutException", …)`."""
-        return names_of(type(self.subject))[0]
-
-    @_lazy
-    def _name_set(self) -> frozenset[str]:
-        return names_of(type(self.subject))[1]
 
     @_lazy
     def name(self) -> str:
@@ -136,6 +136,18 @@ class Evidence:
     def headers(self) -> dict[str, str]:
         """Response headers, names in lower case; of repeated ones the last."""
         found = self.get("headers") or _get(self.response, "headers")
+        if not found:
+            return {}
+        raw = _get(found, "raw")  # httpx's own: pairs of bytes
+        if type(raw) is list and (whole := _at_once(cast("list[tuple[bytes, bytes]]", raw))) is not None:
+            return whole
+        try:
+            if hasattr(found, "items"):
+                plain = cast("Mapping[str, str]", found).items()
+                if len(plain) <= _HEADERS_MAX:
+                    return {key.lower(): value[:1000] + "" for key, value in plain}
+        except Exception:  # noqa: BLE001, S110 - names or values that are no text, or no mapping at all: read one by one
+            pass
         try:
             pairs: Iterable[tuple[object, object]] = (
                 cast("Mapping[object, object]", found).items()
@@ -177,8 +189,7 @@ class Evidence:
         if payload is None and not words:
             return NOTHING
         body = read(_text(payload) if isinstance(payload, bytes) else payload)
-        body.codes.extend(words)
-        return body
+        return structs.replace(body, codes=[*body.codes, *words]) if words else body
 
     @_lazy
     def prose(self) -> str:
@@ -236,6 +247,18 @@ class Evidence:
             found.append(at)
             at = at.inside or at.cause or at.context
         return found
+
+
+def _at_once(raw: list[tuple[bytes, bytes]]) -> dict[str, str] | None:
+    """Return the pairs decoded, all names and all values in one go each; `None` if they are not what they seem."""
+    try:
+        names, values = b"\n".join([pair[0] for pair in raw]), b"\n".join([pair[1] for pair in raw])
+        if len(raw) > _HEADERS_MAX or len(names) + len(values) > _HEAD_MAX:
+            return None
+        found = values.decode("latin-1").split("\n")
+        return dict(zip(names.decode("latin-1").lower().split("\n"), found, strict=True)) if raw else {}
+    except Exception:  # noqa: BLE001 - a stranger's `raw`
+        return None
 
 
 _NAMES: dict[type, tuple[tuple[str, ...], frozenset[str]]] = {}
@@ -308,11 +331,11 @@ def _body_of(holder: object) -> str | bytes | dict[str, object] | list[object] |
     `.text` and `.data` of requests and urllib3 read from the network when it was not; they keep what was
     read in `_content` and `_body`, as httpx and aiohttp do, so that is looked at first and alone.
     """
-    for kept in ("_content", "_body"):
+    for kept in () if isinstance(holder, Exception) else ("_content", "_body"):
         found = _get(holder, kept, holder)
         if found is not holder:
             return found if isinstance(found, (str, bytes)) else None
-    for name in ("body", "text", "content", "details"):
+    for name in ("body", "text", "content", "details", "http_body"):
         found = _get(holder, name)
         if found and isinstance(found, (str, bytes, dict, list)):
             return cast("str | bytes | dict[str, object] | list[object]", found)

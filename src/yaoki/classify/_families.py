@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
+
 from yaoki.classify._rule import Rule
 
 if TYPE_CHECKING:
@@ -31,9 +33,10 @@ _PACKAGES: Final = {
     "_aws": "botocore boto3 s3transfer",
     "_sdk": (
         "openai anthropic groq together cerebras writerai litellm google vertexai mistralai cohere azure ollama"
-        " huggingface_hub text_generation replicate fireworks xai_sdk openrouter"
+        " huggingface_hub text_generation replicate fireworks xai_sdk openrouter stripe"
     ),
     "_streams": "anyio trio websockets",
+    "_mail": "smtplib aiosmtplib",
     "_frameworks": "langgraph langchain langchain_core pydantic_ai pydantic_graph agents instructor",
 }
 _HOMES: Final = {package: home for home, packages in _PACKAGES.items() for package in packages.split()}
@@ -64,7 +67,22 @@ def _judge(evidence: Evidence) -> Failure | None:
         if home is not None:
             judge = _loaded.get(home) or _load(home)
             return judge(evidence)
-    return None
+    return None if evidence.is_exception else _judge_answer(evidence)
+
+
+def _judge_answer(evidence: Evidence) -> Failure | None:
+    """Judge a response of 2xx whose body is JSON-RPC, by that."""
+    status, text = evidence.status, evidence.payload
+    if status is None or not 200 <= status < 300 or not isinstance(text, str) or '"jsonrpc"' not in text[:_HEAD_MAX]:
+        return None
+    try:
+        value: object = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return _judge(evidence.under(cast("object", value))) if type(value) is dict else None
+
+
+_HEAD_MAX: Final = 2000
 
 
 def _judge_value(evidence: Evidence, value: str | dict[object, object]) -> Failure | None:

@@ -12,14 +12,17 @@ Nothing here raises, whatever the bytes.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 from yaoki.classify._patterns import has_one, pattern
 
 __all__ = ["DAILY", "DAY_S", "MINUTELY", "later", "phrase_s", "reset_s", "told_with"]
+
+_Now: TypeAlias = "Callable[[], float | None]"
 
 DAY_S: Final = 86_400.0
 _YEAR_S: Final = 31_536_000.0
@@ -76,19 +79,20 @@ def later(headers: Mapping[str, str], body_text: str, now_ms: int | None) -> flo
 def told_with(headers: Mapping[str, str], phrase: float | None, body_text: str, now_ms: int | None) -> float | None:
     """Return the wait addressed to this request, its body's phrase being known: everything but the reset headers."""
     try:
-        if headers and (said := _header_s(headers, now_ms)) is not None:
+        now = _server_now(headers, now_ms)
+        if headers and (said := _header_s(headers, now)) is not None:
             return said
-        return phrase if phrase is not None else _moment_s(body_text, _server_now_s(headers, now_ms))
+        return phrase if phrase is not None else _moment_s(body_text, now)
     except (ValueError, TypeError, OverflowError, AttributeError):
         return None
 
 
-def reset_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
-    """Return the wait of the reset headers. Names in lower case."""
-    return _reset_s(headers, _server_now_s(headers, now_ms))
+def reset_s(headers: Mapping[str, str], now_ms: int | None, *, empty_only: bool = False) -> float | None:
+    """Return the wait of the reset headers, or of those whose bucket is said to be empty. Names in lower case."""
+    return _reset_s(headers, _server_now(headers, now_ms), empty_only=empty_only)
 
 
-def _header_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
+def _header_s(headers: Mapping[str, str], now: _Now) -> float | None:
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if (ms := headers.get(name)) and (number := _number(ms)) is not None:
             return _bounded(number / 1000)
@@ -98,12 +102,20 @@ def _header_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
     number = _number(after)
     if number is None:
         known = _GO.fullmatch(after.strip())
-        number = _duration_s(after) if known else _date_s(after, _server_now_s(headers, now_ms))
+        number = _duration_s(after) if known else _date_s(after, now)
     return None if number is None else _bounded(number)
 
 
 def phrase_s(text: str) -> float | None:
     """Return the wait a body names, in a `retryDelay` field or as `try again in 9m38s`; of both the longer."""
+    return _phrase_s(text) if len(text) <= _REMEMBERED_MAX else _phrase_s.__wrapped__(text)
+
+
+_REMEMBERED_MAX: Final = 2000
+
+
+@lru_cache(maxsize=1024)
+def _phrase_s(text: str) -> float | None:
     low = text[:_TEXT_MAX].lower()
     if not has_one(low, _SAYS_WHEN):
         return None
@@ -118,17 +130,22 @@ def phrase_s(text: str) -> float | None:
     return _bounded(max(waits)) if waits else None
 
 
-def _moment_s(text: str, now_s: float | None) -> float | None:
+def _moment_s(text: str, now: _Now) -> float | None:
     """Return the wait until the moment a body names, as a field or in a sentence."""
     text = text[:_TEXT_MAX]
-    if now_s is None or not has_one(text.lower(), _SAYS_WHEN):
-        return None
+    moment = _moment(text) if len(text) <= _REMEMBERED_MAX else _moment.__wrapped__(text)
+    return _reset_value_s(moment, now) if moment else None
+
+
+@lru_cache(maxsize=1024)
+def _moment(text: str) -> str:
+    """Return the moment a body names as it writes it, in UTC; empty if none."""
+    if not has_one(text.lower(), _SAYS_WHEN):
+        return ""
     if found := _AT.search(text):
-        return _reset_value_s(found[1], now_s)
-    if said := _SAID_AT.search(text):
-        at = _iso_s(f"{said[1]}T{said[2]}")
-        return None if at is None else _bounded(at - now_s)
-    return None
+        return found[1]
+    said = _SAID_AT.search(text)
+    return f"{said[1]}T{said[2]}" if said else ""
 
 
 def _duration_s(text: str) -> float | None:
@@ -150,27 +167,36 @@ def _bounded(delay_s: float) -> float:
     return min(max(delay_s, 0.0), _YEAR_S)
 
 
-def _server_now_s(headers: Mapping[str, str], now_ms: int | None) -> float | None:
-    """Return the server's idea of now, by its `Date`; else ours."""
-    date = headers.get("date")
-    ours = None if now_ms is None else now_ms / 1000
-    at = _http_date_s(date) if date else None
-    return at if at is not None else ours
+def _server_now(headers: Mapping[str, str], now_ms: int | None) -> _Now:
+    """Return the server's idea of now, by its `Date`; else ours. Every answer has a date, and few need it read."""
+
+    def now_s() -> float | None:
+        date = headers.get("date")
+        at = _http_date_s(date) if date else None
+        return at if at is not None else None if now_ms is None else now_ms / 1000
+
+    return now_s
 
 
-def _date_s(text: str, now_s: float | None) -> float | None:
+def _date_s(text: str, now: _Now) -> float | None:
     at = _http_date_s(text)
     if at is None:
         at = _iso_s(text)
+    now_s = now()
     return None if at is None or now_s is None else at - now_s
 
 
 def _http_date_s(text: str) -> float | None:
     """Return the unix seconds of an HTTP-date in any of its three forms."""
+    return _http_date(text[:100])
+
+
+@lru_cache(maxsize=64)
+def _http_date(text: str) -> float | None:
     from email.utils import mktime_tz, parsedate_tz
 
     try:
-        parts = parsedate_tz(text[:100])
+        parts = parsedate_tz(text)
         return None if parts is None else float(mktime_tz(parts))
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
@@ -190,7 +216,7 @@ def _iso_s(text: str) -> float | None:
 _MILLIS_FROM, _UNIX_FROM = 1e11, 1e9
 
 
-def _reset_s(headers: Mapping[str, str], now_s: float | None) -> float | None:
+def _reset_s(headers: Mapping[str, str], now: _Now, *, empty_only: bool) -> float | None:
     """Return the longest wait of the empty buckets; of all, where none says it is empty."""
     empty: list[float] = []
     every: list[float] = []
@@ -200,23 +226,24 @@ def _reset_s(headers: Mapping[str, str], now_s: float | None) -> float | None:
             continue
         if "reset" not in name or "limit" not in name:
             continue
-        wait = _reset_value_s(value, now_s)
+        wait = _reset_value_s(value, now)
         if wait is None:
             continue
         every.append(wait)
         if (headers.get(name.replace("reset", "remaining")) or "").strip() == "0":
             empty.append(wait)
-    return max(empty or every, default=None)
+    return max(empty or ([] if empty_only else every), default=None)
 
 
-def _reset_value_s(value: str, now_s: float | None) -> float | None:
+def _reset_value_s(value: str, now: _Now) -> float | None:
     try:
         number = _number(value)
         if number is None:
-            known = _duration_s(value) if _GO.fullmatch(value.strip()) else _date_s(value, now_s)
+            known = _duration_s(value) if _GO.fullmatch(value.strip()) else _date_s(value, now)
             return None if known is None else _bounded(known)
         if number >= _UNIX_FROM:
             at = number / 1000 if number >= _MILLIS_FROM else number
+            now_s = now()
             return None if now_s is None else _bounded(at - now_s)
         return _bounded(number)
     except (ValueError, TypeError, OverflowError):

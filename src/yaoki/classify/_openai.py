@@ -48,7 +48,7 @@ CODES = table(
     (_K.RATE_LIMITED, _NO, Scope.KEY, "{}",
      ("rate_limit_exceeded rate_limit_reached rate_limit_reached_error rate_limited ratelimited model_rate_limit"
       " too_many_requests_error token_quota_exceeded limit_burst_rate throttling throttling_rate_quota"
-      " throttling_burst_rate limit_requests requests_limit throttling_allocation_quota")),
+      " throttling_burst_rate openrouter_in_flight_budget limit_requests requests_limit throttling_allocation_quota")),
     (_K.OVERLOADED, _NO, Scope.MODEL, "{}",
      ("engine_overloaded_error engine_overloaded slow_down capacity_exceeded queue_exceeded no_capacity"
       " service_unavailable_error service_tier_capacity_exceeded server_is_overloaded unavailable_error"

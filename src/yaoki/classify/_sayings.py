@@ -76,6 +76,7 @@ LASTING: Final = (
             r"exceeds [\d.]+ ?[kmg]i?b maximum|tokens? count [^.]{0,40}exceeds",
             r"exceed(s|ed|ing)? (the )?(model'?s )?(context|maximum) (window|length|size|limit)",
             r"exceeds? the maximum number of (input )?tokens|too many (input )?(tokens|images)",
+            r"less than the (context|maximum) length",
             r"exceeded (the )?model'?s? token limit|longer than the (model'?s )?(maximum|context)|max_model_len",
             r"reduce the length|must be <= \d+|maximum allowed (number of )?(output )?tokens",
             r"string too long|expected maxlength|range of input length|length should not exceed|cannot exceed \d+",
@@ -86,8 +87,8 @@ LASTING: Final = (
         _K.BUDGET,
         Scope.KEY,
         "credit",
-        stems="credit insufficient billing payment spend afford month quota balance budget"
-        " funds recharge free usage volume standing plan overages key limit:",
+        stems="credit insufficient billing payment spend afford month week quota balance budget"
+        " funds recharge free usage volume standing plan overages key limit: searches",
         patterns=(
             r"credit balance|account balance|insufficient (account )?(balance|credit|fund|quota)",
             r"(more|out of|enough|remaining|any|included|prepayment|available) (usage )?credits",
@@ -100,6 +101,9 @@ LASTING: Final = (
             r"quota (has been )?exhausted|exhausted (its|their|your) quota|\blimit: 0\b(?!\.)|call volume quota",
             r"account is in good standing|plan does not include|extra usage is required|individual quota reached",
             r"free (tier|allocation|trial|quota)[^.]{0,60}(exhausted|used up|exceeded|ended|expired)",
+            r"weekly (usage |request |token )?(limit|quota|cap)|quota limit exceeded",
+            r"(account|plan|key|subscription)( has)? run out of|exceed(s|ed) (your|the) (current )?(plan|subscription)",
+            r"(limit|quota|allowance)\b[^.]{0,60}\b(current|this|calendar|billing) (month|week|cycle|period)",
             r"key limit exceeded|free allocation of|not available on the free tier|enable overages",
         ),
     ),
@@ -197,9 +201,9 @@ HEALING: Final = (
         _K.RATE_LIMITED,
         Scope.KEY,
         "rate_limit",
-        stems="limit requests exhausted throttl quickly frequency",
+        stems="limit requests exhausted throttl quickly frequency abuse",
         patterns=(
-            r"rate[ -]?limit(s|ed)?\b|too many requests|resource (has been )?exhausted",
+            r"rate[ -]?limit(s|ed)?\b|too many requests|abuse (detection|rate)|resource (has been )?exhausted",
             r"request was throttled|throttl(ed|ing)|(requests|rate increased) too quickly|frequency of requests",
         ),
     ),

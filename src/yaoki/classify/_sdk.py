@@ -33,7 +33,7 @@ _K, _NO, _MAYBE, _YES = FailureKind, Executed.NO, Executed.MAYBE, Executed.YES
 _PACKAGES: Final = frozenset([
     *("openai", "anthropic", "groq", "together", "cerebras", "writerai", "fireworks", "openrouter", "xai_sdk"),
     *("litellm", "google", "vertexai", "mistralai", "cohere", "azure"),
-    *("ollama", "huggingface_hub", "text_generation", "replicate"),
+    *("ollama", "huggingface_hub", "text_generation", "replicate", "stripe"),
 ])  # fmt: skip
 
 _WHATEVER_IT_CARRIES: Final = table(
@@ -47,7 +47,8 @@ _WHATEVER_IT_CARRIES: Final = table(
     (_K.CAPABILITY, _NO, Scope.REQUEST, "sdk.{}", "ContextWindowExceededError"),
     (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}",
      ("ContentPolicyViolationError RejectedRequestError GuardrailRaisedException BlockedPiiEntityError"
-      " ImageFetchError InvalidWebhookSignatureError APIWebhookValidationError SensitiveDataRouteException")),
+      " ImageFetchError CardError IdempotencyError InvalidWebhookSignatureError SignatureVerificationError"
+      " APIWebhookValidationError SensitiveDataRouteException")),
     (_K.BUDGET, _NO, Scope.KEY, "sdk.{}", "BudgetExceededError"),
     (_K.PROGRAMMING, _NO, Scope.REQUEST, "sdk.{}",
      ("UnsupportedParamsError LiteLLMUnknownProvider ModelNotMappedError UnsupportedFunctionError"
@@ -70,7 +71,7 @@ _CONNECTIONS: Final = table(
      "APITimeoutError APIConnectionTimeoutError ServiceResponseTimeoutError InferenceTimeoutError TimeoutException"),
     (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "net.broken",
      ("APIConnectionError ServiceResponseError NoResponseError RetryableError ContinuationInterruptedError"
-      " TransportError RetryError IncompleteReadError")),
+      " TransportError RetryError IncompleteReadError StreamDisconnectedError")),
     (_K.TRANSIENT, _NO, Scope.VENDOR, "net.connect", "ServiceRequestError ServiceRequestTimeoutError"),
 )  # fmt: skip
 """Raised where there is no answer. `APIError` alone is what these SDKs raise for an error event in a stream."""
@@ -81,13 +82,15 @@ _STATUS: Final = {
         400: "BadRequestError InvalidRequestError InvalidArgument",
         401: "AuthenticationError UnauthorizedError ClientAuthenticationError Unauthenticated",
         402: "PaymentRequiredError",
-        403: "PermissionDeniedError ForbiddenError PermissionDenied",
+        403: "PermissionDeniedError PermissionError ForbiddenError PermissionDenied",
         404: "NotFoundError ResourceNotFoundError NotFound",
         408: "RequestTimeoutError",
         409: "ConflictError Aborted AlreadyExists ResourceExistsError",
         413: "ContentTooLargeError RequestTooLargeError",
         422: "UnprocessableEntityError",
         429: "RateLimitError TooManyRequestsError ResourceExhausted TooManyRequests",
+        498: "InvalidTokenError",
+        499: "ClientClosedRequestError",
         500: "InternalServerError InternalServerException",
         501: "HTTPNotImplementedError NotImplementedError",
         502: "BadGatewayError",
@@ -106,16 +109,19 @@ _ALONE: Final = table(
     (_K.PERMANENT, _NO, Scope.KEY, "sdk.{}",
      ("OpenAIError AnthropicError GroqError TogetherError CerebrasError WriterError CredentialsError"
       " IdentityTokenFileError DefaultCredentialsError RefreshError GoogleAuthError CredentialUnavailableError"
-      " OAuthError SubjectTokenError")),
+      " OAuthError SubjectTokenError ServiceAccountTokenError MCPAuthException AwsAuthError")),
     # An error event in a stream that says nothing anybody knows.
     (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "stream.error", "APIError"),
-    (_K.SEMANTIC, _MAYBE, Scope.REQUEST, "json.malformed", "UnknownApiResponseError DecodeError"),
+    (_K.SEMANTIC, _MAYBE, Scope.REQUEST, "json.malformed", "UnknownApiResponseError DecodeError ParsingError"),
     (_K.SEMANTIC, _YES, Scope.REQUEST, "sdk.{}", "GenerationError IncompleteGenerationError"),
-    (_K.PERMANENT, _MAYBE, Scope.REQUEST, "sdk.{}", "ModelError ComputerUseError"),
+    (_K.PERMANENT, _MAYBE, Scope.REQUEST, "sdk.{}",
+     "ModelError ComputerUseError RunException ToolLoopMaxRoundsExceeded"),
     (_K.PERMANENT, _NO, Scope.REQUEST, "sdk.{}", "LiteLLMException"),
     (_K.PROGRAMMING, _MAYBE, Scope.REQUEST, "sdk.{}",
      "RequestError StreamConsumedError StreamClosedError StreamAlreadyConsumed"),
-    (_K.PROGRAMMING, _NO, Scope.REQUEST, "sdk.{}", "MissingDependencyError MutuallyExclusiveAuthError APIRemovedInV1"),
+    (_K.PROGRAMMING, _NO, Scope.REQUEST, "sdk.{}",
+     ("MissingDependencyError MutuallyExclusiveAuthError APIRemovedInV1 TelemetryConfigurationError"
+      " NoPythonImplementationError")),
     (_K.TRANSIENT, _MAYBE, Scope.VENDOR, "websocket.closed", "WebSocketConnectionClosedError"),
     (_K.OVERLOADED, _NO, Scope.PROCESS, "sdk.{}", "WebSocketQueueFullError"),
     # What a tool raises for the model to read.
@@ -128,18 +134,16 @@ _INVALID: Final = Failure(kind=_K.SEMANTIC, reason="sdk.invalid_answer", execute
 
 def judge(evidence: Evidence) -> Failure | None:
     """Judge what an answer does not: by what lies beneath a connection, by the class, by the status it stands for."""
-    found, lost = _of_classes(evidence.names)
+    found, lost, invalid, in_litellm = _of_classes(evidence.names)
     if found is not None:
         return judge_code(evidence) or found if found.reason == "timeout" and evidence.payload else found
     status = evidence.status
-    if evidence.is_a("openai.APIResponseValidationError", "anthropic.APIResponseValidationError") or (
-        evidence.name == "APIResponseValidationError"
-    ):
+    if invalid:
         return _INVALID if status is None or status < 300 else None
     if lost is not None and (status is None or evidence.is_a("litellm.APIConnectionError")):
         return _beneath(evidence) or judge_code(evidence) or lost
     if status is not None:
-        if evidence.names[0].startswith("litellm."):
+        if in_litellm:
             return _beneath(evidence)
         return _by_cause(evidence) if evidence.payload is None else None
     found = judge_code(evidence)
@@ -149,9 +153,23 @@ def judge(evidence: Evidence) -> Failure | None:
 
 
 @lru_cache(maxsize=500)
-def _of_classes(names: tuple[str, ...]) -> tuple[Failure | None, Failure | None]:
-    """Return what the class says whatever the error carries, and what it says of a connection."""
-    return by_names(names, _PACKAGES, _WHATEVER_IT_CARRIES), by_names(names, _PACKAGES, _CONNECTIONS)
+def _of_classes(names: tuple[str, ...]) -> tuple[Failure | None, Failure | None, bool, bool]:
+    """
+    Return what the class says whatever the error carries, and what it says of a connection.
+
+    And whether it says that the answer was no answer, and whether it is LiteLLM's.
+    """
+    invalid = names[0].endswith(".APIResponseValidationError") or not _UNREADABLE.isdisjoint(names)
+    in_litellm = names[0].startswith("litellm.")
+    return (
+        by_names(names, _PACKAGES, _WHATEVER_IT_CARRIES),
+        by_names(names, _PACKAGES, _CONNECTIONS),
+        invalid,
+        in_litellm,
+    )
+
+
+_UNREADABLE: Final = frozenset({"openai.APIResponseValidationError", "anthropic.APIResponseValidationError"})
 
 
 def _in_a_stream(found: Failure) -> Failure:

@@ -140,6 +140,10 @@ _MYSQL: Final = table(
 """MySQL's "Server Error Message Reference" and "Client Error Message Reference", the numbers agents meet."""
 
 
+_MYSQL_DRIVERS: Final = ("pymysql.", "MySQLdb.", "aiomysql.")
+_PRINTED: Final = pattern(r"\((\d{4}), ")
+
+
 def judge(evidence: Evidence) -> Failure | None:
     """Judge by the SQLSTATE, then what a wrapper holds, then what is said of the connection, then the class."""
     if evidence.names[0].partition(".")[0] in _WRAPPERS and (found := _wrapped(evidence)):
@@ -165,6 +169,8 @@ def _by_code(evidence: Evidence) -> Failure | None:
     first = cast("tuple[object, ...]", args)[0] if isinstance(args, tuple) and args else None
     if isinstance(first, int) and not isinstance(first, bool):
         return _MYSQL.get(str(first))
+    if (said := _PRINTED.match(evidence.message)) and evidence.names[0].startswith(_MYSQL_DRIVERS):
+        return _MYSQL.get(said[1])
     if isinstance(first, str) and evidence.names[0].startswith("pyodbc."):
         return failure_of_sqlstate(first)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from yaoki.classify._patterns import pattern
 from yaoki.classify._table import by_class, table
 from yaoki.records import Executed, Failure, FailureKind, Scope
 
@@ -54,10 +55,16 @@ _CLOSING: Final = table(
 """IANA's "WebSocket Close Code Number Registry"; 1012 is a restart, 1013 "try again later"."""
 
 
+_RECEIVED: Final = pattern(r"received (\d{4}) ")
+"""How websockets prints the close frame of the other side, where only the text is left."""
+
+
 def judge(evidence: Evidence) -> Failure | None:
     """Judge by the close code of a WebSocket, else by the class."""
     frame = evidence.get("rcvd")
     code = evidence.under(frame).get("code") if frame is not None else None
+    if not isinstance(code, int) and (said := _RECEIVED.match(evidence.message)):
+        code = int(said[1])
     if isinstance(code, int) and (found := _CLOSING.get(str(int(code)))):
         return found
     return None if evidence.status is not None else by_class(evidence, _PACKAGES, _CLASSES)

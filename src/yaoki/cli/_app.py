@@ -171,6 +171,8 @@ def _meant(text: str, verb: str, argv: list[str]) -> str:
     words = [word for word in argv if not word.startswith("-") and word != verb]
     if verb == "runs" and text.startswith(_EXTRA) and words:
         return f"yaoki runs takes no run: yaoki show {shlex.quote(words[0])} says where that one is"
+    if verb in ("pause", "unpause") and text.startswith(_EXTRA) and words:
+        return f"{verb} {words[0]}: this version {verb}s the whole store or nothing: yaoki {verb} --all"
     if verb in _WITH_RUN and text.startswith(_EXTRA) and words:
         return f"yaoki {verb} takes one run at a time: yaoki {verb} {shlex.quote(words[0])}"
     if verb == "run" and text.startswith("Missing argument"):

@@ -1,7 +1,7 @@
 """
-Imports a file, and says what is in it: the child process of `yaoki check` and of `yaoki doctor FILE`.
+Imports a file, and says what is in it: the child process of `yaoki check`, `doctor FILE` and `explain TOOL`.
 
-`python -m yaoki.cli._examine check|measure FD TARGET` writes an `Examined` to that descriptor, and ends without
+`python -m yaoki.cli._examine check|measure|explain FD TARGET` writes an `Examined` to that descriptor, and ends without
 waiting for whatever the file left running. So no user code runs in the command's own process, and nothing
 that a file prints, starts or breaks reaches it.
 """
@@ -17,7 +17,8 @@ from msgspec import json
 
 from yaoki.cli._exits import CommandError
 from yaoki.cli._findings import Examined, Found
-from yaoki.cli._target import find_loop_name, load_file, split_target
+from yaoki.cli._ladders import ladder_for
+from yaoki.cli._target import find_loop_name, find_tool_name, load_file, split_target
 from yaoki.errors import YaokiError
 from yaoki.runtime import Loop, Run, Tool
 from yaoki.runtime._preflight import Finding, place_of, tool_findings
@@ -43,7 +44,10 @@ def main(argv: list[str]) -> int:
         path, name = split_target(target)
         examined.file = str(path)
         module = load_file(path)
-        _look(examined, module, name, str(path))
+        if mode == "explain":
+            _climb(examined, module, name, str(path))
+        else:
+            _look(examined, module, name, str(path))
     except CommandError as error:
         examined = Examined(file=examined.file, error=error.message, code=error.code)
     else:
@@ -78,6 +82,25 @@ def _look(examined: Examined, module: ModuleType, name: str, file: str) -> None:
                 examined.findings += [_as_found(one) for one in tool_findings(found)]
     examined.loops, examined.tools = sorted(chosen), sorted(reached)
     examined.findings = _each_once(examined.findings)
+
+
+def _climb(examined: Examined, module: ModuleType, name: str, file: str) -> None:
+    """Look at the ladder of the tool asked for, or of each tool that the loop asked for uses."""
+    loops = {one.name: cast("Loop[..., Any]", one) for one in vars(module).values() if isinstance(one, Loop)}
+    uses = {one.name: {found.tool.name: found.tool for found in reached_by(one.fn)} for one in loops.values()}
+    tools = {found.tool.name: found.tool for value in vars(module).values() for found in tools_in(value)}
+    for used in uses.values():
+        tools = {**used, **tools}
+    examined.loops, examined.tools = sorted(loops), sorted(tools)
+    if name in uses:
+        chosen, users = list(uses[name].values()), {name: loops[name]}
+        if not chosen:
+            raise CommandError("tool.not_found", f"loop {name} of {file} names no tool; nothing to explain")
+    else:
+        chosen, users = [tools[find_tool_name(name, sorted(tools), sorted(loops), file)]], loops
+    examined.ladders = [
+        ladder_for(tool, [loop for loop in users.values() if tool.name in uses[loop.name]]) for tool in chosen
+    ]
 
 
 def _of_loop(loop: Loop[..., Any]) -> list[Found]:

@@ -17,7 +17,7 @@ __all__ = ["examine"]
 _IMPORT_MAX_S = 60
 
 
-def examine(target: str, mode: Literal["check", "measure"] = "check") -> Examined:
+def examine(target: str, mode: Literal["check", "measure", "explain"] = "check") -> Examined:
     """
     Return what importing that file shows; what it prints goes to stderr.
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, json
 from yaoki.cli._bind import arguments_of, missing_of
 from yaoki.cli._exits import CommandError
 from yaoki.cli._target import find_loop_name, load_file, split_target
-from yaoki.errors import EncodingError, JournalError
+from yaoki.errors import EncodingError
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw, UnsetType
 
+    from yaoki.journal import RunRow
     from yaoki.runtime import Bound, Loop
 
 __all__ = ["bound_of", "loops_of"]
@@ -30,9 +31,11 @@ def bound_of(target: str, given: Raw | UnsetType, run_id: str, store: str) -> Bo
     loops = loops_of(module)
     loop = loops[find_loop_name(name, sorted(loops), str(path))]
     if given is UNSET:
-        stored = _stored_input(run_id, store)
-        if stored is not None:
-            return loop.bind_data(stored)
+        row = _stored(run_id, store)
+        if row is not None and row.loop != loop.name:
+            raise CommandError("run.input_mismatch", f"run {run_id} belongs to loop {row.loop}, not {loop.name}")
+        if row is not None:
+            return loop.bind_data(row.input)
         args, kwargs = missing_of(_spoken(loop), loop.name)
     else:
         args, kwargs = arguments_of(_spoken(loop), json.decode(given), loop.name)
@@ -75,17 +78,21 @@ def _spoken(loop: Loop[..., Any]) -> Signature:
     return loop.signature.replace(parameters=[p for name, p in parameters.items() if name not in local])
 
 
-def _stored_input(run_id: str, store: str) -> bytes | None:
-    """Return the arguments the run has already, or `None`: there is no such run, or no store yet."""
+def _stored(run_id: str, store: str) -> RunRow | None:
+    """
+    Return the run, with the arguments it has already, or `None`: there is no such run, or no store yet.
+
+    Raises:
+        JournalError: The store cannot be read.
+    """
     from yaoki.clock import SystemClock
     from yaoki.journal import Journal
+    from yaoki.journal._place import is_there, path_of
 
-    try:
-        journal = Journal.open(store, clock=SystemClock(), create=False, worker=False)
-    except JournalError:
+    if not is_there(path_of(store)[1]):
         return None
+    journal = Journal.open(store, clock=SystemClock(), create=False, worker=False)
     try:
-        row = journal.get(run_id)
+        return journal.get(run_id)
     finally:
         journal.close()
-    return None if row is None else row.input

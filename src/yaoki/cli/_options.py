@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from yaoki.cli._exits import CommandError
 from yaoki.cli._out import Out
 from yaoki.cli._views_text import Commands, Now
 from yaoki.clock import SystemClock
@@ -87,9 +88,23 @@ class Session:
 
 
 def session(store: str | None, *, as_json: bool) -> Session:
-    """Return the session for a verb's options; `--store` is repeated in commands only if it had to be given."""
+    """
+    Return the session for a verb's options; `--store` is repeated in commands only if it had to be given.
+
+    Raises:
+        CommandError: What was given is no store's URL.
+    """
+    from yaoki.errors import StoreRefused
+    from yaoki.journal._place import path_of
+
     default = os.environ.get("YAOKI_STORE") or DEFAULT_STORE
+    if store == "":
+        raise CommandError("usage", "--store is empty; leave it out for $YAOKI_STORE, or sqlite:///yaoki.db")
     given = store if store and store != default else ""
+    try:
+        path_of(store or default)
+    except StoreRefused as error:
+        raise CommandError(error.code, str(error)) from error
     return Session(
         store=store or default,
         out=Out(as_json=as_json),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
+from yaoki.cli._exits import CommandError, Exit
 from yaoki.cli._views_text import clean, plain, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from rich.text import Text
 
@@ -53,56 +55,65 @@ class Out:
 
     def lines(self, lines: Sequence[Line]) -> None:
         """Write a view to stdout; a reader that has gone away wants no more, and that is no error."""
-        try:
+        with self._read_or_not():
             _write(sys.stdout, lines)
-        except BrokenPipeError:
-            self._hush_stdout()
 
     def data(self, value: object) -> None:
         """Write one JSON document to stdout, indented where a person sees it."""
         import msgspec
 
         body = value if isinstance(value, bytes) else msgspec.json.encode(value)
-        try:
+        with self._read_or_not():
             sys.stdout.write(msgspec.json.format(body, indent=2 if sys.stdout.isatty() else 0).decode() + "\n")
             sys.stdout.flush()
-        except BrokenPipeError:
-            self._hush_stdout()
 
     def item(self, value: object) -> None:
         """Write one JSON document on one line of stdout: for streams of them."""
         import msgspec
 
-        try:
+        with self._read_or_not():
             sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
             sys.stdout.flush()
-        except BrokenPipeError:
-            self._hush_stdout()
 
-    def _hush_stdout(self) -> None:
-        self.unread = True
-        _hush(1)
+    @contextmanager
+    def _read_or_not(self) -> Generator[None, None, None]:
+        """
+        Let a reader that has gone away be no error.
+
+        Raises:
+            CommandError: What was to be said cannot be written, on a full disk for example.
+        """
+        try:
+            yield
+        except BrokenPipeError:
+            self.unread = True
+            _hush(1)
+        except OSError as error:
+            self.unread = True
+            _hush(1)
+            raise CommandError("output", f"cannot write to stdout: {error.strerror}", Exit.FAILED) from error
 
     def progress(self, lines: Sequence[Line]) -> None:
         """Write a view to stderr; a run does not depend on somebody reading it."""
         try:
             _write(sys.stderr, lines)
-        except BrokenPipeError:
+        except OSError:
             _hush(2)
 
     def note(self, text: str) -> None:
-        """Write one line to stderr."""
+        """Write one line to stderr, if it can be written: nothing depends on it."""
         try:
             sys.stderr.write(f"yaoki: {clean(text)}\n")
             sys.stderr.flush()
-        except BrokenPipeError:
+        except OSError:
             _hush(2)
 
     def error(self, code: str, message: str) -> None:
         """Write the one line of an error to stderr, and as JSON to stdout where JSON was asked for."""
         self.note(message)
-        if self.as_json:
-            self.data({"error": {"code": code, "message": message}})
+        if self.as_json and not self.unread:
+            with suppress(CommandError):  # said on stderr
+                self.data({"error": {"code": code, "message": message}})
 
 
 def _write(stream: TextIO, lines: Sequence[Line]) -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,8 @@ from yaoki.cli._loading import loops_of
 from yaoki.cli._pulse import Pulse
 from yaoki.cli._report import Report, Service
 from yaoki.cli._target import load_file
-from yaoki.cli._worker import close_stdin, fitted, refusal
+from yaoki.cli._worker import close_stdin, refusal, say
+from yaoki.errors import Paused
 from yaoki.records import Ended, Parked
 from yaoki.runtime import Runner
 from yaoki.runtime._async_runner import AsyncRunner
@@ -57,7 +59,11 @@ def main(argv: list[str]) -> int:
 
 def _serve(service: Service, pulse: Pulse) -> Report:
     loops = _loops(service.files)
+    with Runner(service.store, submits_only=True) as runner:  # a store that is refused is all there is to say
+        brake = runner.store.paused()
     if service.notes:
+        if brake is not None:
+            say(str(Paused(brake.by, brake.at_ms)))
         _notes(loops)
     plain = [loop for loop in loops if not loop.is_async]
     coroutines = [loop for loop in loops if loop.is_async]
@@ -96,7 +102,7 @@ def _loops(files: list[str]) -> list[Loop[..., Any]]:
 def _notes(loops: list[Loop[..., Any]]) -> None:
     for loop in loops:
         for note in loop.preflight():
-            sys.stderr.write(f"{fitted(f'yaoki: {loop.name}: {note}')}\n")
+            say(f"{loop.name}: {note}")
 
 
 class _Crew:
@@ -105,6 +111,7 @@ class _Crew:
     def __init__(self, service: Service, pulse: Pulse) -> None:
         observers = [pulse, *([_Teller()] if service.tell else [])]
         options: dict[str, Any] = {"drain_s": service.drain_s, "observers": observers, "notify": service.notify}
+        self._drain_s = service.drain_s
         self._work: dict[str, Any] = {"until": service.until, "concurrency": service.concurrency}
         self._sync = Runner(service.store, **options)
         self._async = AsyncRunner(service.store, **options)
@@ -126,8 +133,14 @@ class _Crew:
     async def _both(self, coroutines: list[Loop[..., Any]], plain: list[Loop[..., Any]]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
         beside = asyncio.create_task(self._beside(plain)) if plain else None
-        async with self._async as runner:
-            await runner.work(*coroutines, **self._work)
+        try:
+            async with self._async as runner:
+                await runner.work(*coroutines, **self._work)
+        except BaseException:  # what the plain loops have in flight may settle
+            self._sync.drain()
+            if beside is not None:
+                await asyncio.wait({beside}, timeout=self._drain_s)
+            raise
         if beside is not None:
             await beside
 
@@ -162,7 +175,8 @@ async def _in_thread(work: Callable[[], None]) -> None:
 
     def run() -> None:
         work()
-        loop.call_soon_threadsafe(done.set)
+        with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=run, name="yaoki-plain", daemon=True).start()
     await done.wait()
@@ -175,9 +189,9 @@ class _Teller:
         record = event.record
         if isinstance(record, Ended):
             why = record.failure.reason if record.failure is not None else record.stopped_by
-            sys.stderr.write(f"yaoki: {event.run_id}  {event.loop}  {record.state}{f'  {why}' if why else ''}\n")
+            say(f"{event.run_id}  {event.loop}  {record.state}{f'  {why}' if why else ''}", fit=False)
         elif isinstance(record, Parked) and record.state == "waiting":
-            sys.stderr.write(f"yaoki: {event.run_id}  {event.loop}  waiting for {record.waits_for}: {record.text}\n")
+            say(f"{event.run_id}  {event.loop}  waiting for {record.waits_for}: {record.text}", fit=False)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from yaoki.runtime import Runner
     from yaoki.runtime._receipt import Receipt
 
-__all__ = ["known_run", "left_alone", "living", "open_store"]
+__all__ = ["ID_MAX", "known_run", "left_alone", "living", "open_store"]
 
+ID_MAX = 200
+"""Characters of a run's id."""
 _COMPARED_MAX = 10_000
 """Ids a mistyped one is compared with: the newest."""
 
@@ -56,6 +58,10 @@ def known_run(store: Runner, run_id: str, here: Session) -> Receipt[Any]:
 
 def _not_found(journal: Journal, run_id: str, here: Session) -> str:
     every = here.commands.verb("runs")
+    if not run_id:
+        return f"the run's id is empty. All runs: {every}"
+    if len(run_id) > ID_MAX:
+        return f"no run {run_id[:40]}…: an id has at most {ID_MAX} characters. All runs: {every}"
     stone = journal.tombstone(run_id)
     if stone is not None:
         by = f" by {stone.by}" if stone.by else ""

@@ -16,7 +16,7 @@ from yaoki.cli._exits import CommandError
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
-__all__ = ["find_loop_name", "load_file", "split_target"]
+__all__ = ["find_loop_name", "find_tool_name", "load_file", "split_target"]
 
 
 def split_target(target: str) -> tuple[Path, str]:
@@ -31,19 +31,21 @@ def split_target(target: str) -> tuple[Path, str]:
         file, name = target, ""
     path = Path(file)
     if not path.is_file():
-        raise CommandError("file.not_found", f"no file {file}{_meant(path)}; say FILE:LOOP, as in agents.py:my_loop")
+        said = f"no file {file or '(empty)'}{_meant(file)} Say FILE:LOOP, as in agents.py:my_loop"
+        raise CommandError("file.not_found", said)
     return path, name
 
 
-def _meant(path: Path) -> str:
-    if path.is_dir():
-        return " (it is a directory)"
+def _meant(file: str) -> str:
+    path = Path(file)
+    if file and path.is_dir():
+        return " (it is a directory)."
     try:
-        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix == ".py")
+        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix == ".py") if file else []
     except OSError:
-        return ""
+        return "."
     close = get_close_matches(path.name, beside, n=1) or get_close_matches(path.name + ".py", beside, n=1)
-    return f"; did you mean {path.parent / close[0]}?" if close else ""
+    return f"; did you mean {path.parent / close[0]}?" if close else "."
 
 
 def load_file(path: Path) -> ModuleType:
@@ -132,3 +134,24 @@ def find_loop_name(wanted: str, names: list[str], file: str) -> str:
     close = get_close_matches(wanted, names, n=1)
     meant = f"; did you mean {file}:{close[0]}?" if close else ""
     raise CommandError("loop.not_found", f"no loop {wanted} in {file}; there: {there}{meant}")
+
+
+def find_tool_name(wanted: str, tools: list[str], loops: list[str], file: str) -> str:
+    """
+    Return the name of the tool meant: the one asked for, or the only one there is.
+
+    Raises:
+        CommandError: There is none of that name, or the choice is not clear; the message lists tools and loops.
+    """
+    if wanted in tools:
+        return wanted
+    if not tools:
+        raise CommandError("tool.not_found", f"{file} has no tool; decorate one: @tool def my_tool(…)")
+    if not wanted and len(tools) == 1:
+        return tools[0]
+    there = ", ".join([*tools, *loops])
+    if not wanted:
+        raise CommandError("tool.not_found", f"which tool or loop of {file}? {there}; say {file}:{tools[0]}")
+    close = get_close_matches(wanted, [*tools, *loops], n=1)
+    meant = f"; did you mean {file}:{close[0]}?" if close else ""
+    raise CommandError("tool.not_found", f"no tool or loop {wanted} in {file}; there: {there}{meant}")

@@ -107,8 +107,8 @@ def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
     """
     if typed.verdict in (*_WITHOUT_VALUE, "send", "approve", "refuse", "retry"):
         return ABSENT if typed.value is None else _text(typed.value)  # why it is refused
-    if ask is None:
-        return ABSENT if typed.value is None else json_value(typed.value, what="the answer")
+    if ask is None:  # whatever it is, it will be refused: that the value is no JSON is not why
+        return ABSENT if typed.value is None else _as_typed(typed.value)
     if ask.why in _VERDICTS and typed.verdict == "value":
         said = f"{typed.value} is no verdict on {ask.id}: say {_VERDICTS[ask.why]}"
         raise CommandError("usage", f"{said}. See: yaoki show {run_id}")
@@ -136,6 +136,13 @@ def value_of(typed: Words, ask: Ask | None, run_id: str = "RUN") -> object:
 def _example(ask: Ask) -> str:
     happened = ["happened"] if ask.why == "doubt" else []
     return shlex.join([ask.id, *happened, example_of(ask)])
+
+
+def _as_typed(typed: str) -> object:
+    try:
+        return json_value(typed, what="the answer")
+    except CommandError:
+        return typed
 
 
 def _text(typed: str) -> object:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import json
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from yaoki.events import Event, Observer
     from yaoki.runtime import Bound
 
-__all__ = ["close_stdin", "fitted", "main", "refusal"]
+__all__ = ["close_stdin", "main", "refusal", "say"]
 
 _USAGE = (DeclarationError, EncodingError, InputMismatch)
 
@@ -143,10 +144,18 @@ class _Entering:
         job = self._job
         lines = [f"run {job.run_id}"] if job.name_it else []
         lines += self._bound.loop.preflight()
-        sys.stderr.writelines(f"{fitted(f'yaoki: {line}')}\n" for line in lines)
+        for line in lines:
+            say(line)
 
 
-def fitted(text: str) -> str:
+def say(text: str, *, fit: bool = True) -> None:
+    """Write a line to stderr, if it can be written: no run depends on a log."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{_fitted(f'yaoki: {text}') if fit else f'yaoki: {text}'}\n")
+        sys.stderr.flush()
+
+
+def _fitted(text: str) -> str:
     """Return the text with its lines broken between words, where it is a terminal that shows it."""
     if not sys.stderr.isatty():
         return text

@@ -27,8 +27,10 @@ def answer(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[ASK] VALUE|happened VALUE|not-happened|skip|abort|approve|refuse [TEXT]",
-            help="Values are JSON; text may go without quotes where text is asked for.",
+            metavar="ANSWER",
+            help="VALUE, happened VALUE, not-happened, skip, abort, approve, refuse TEXT, or send, as `yaoki show RUN` "
+            "says; the question's id before it where several are open. Values are JSON; text needs no quotes where "
+            "text is asked for.",
             show_default=False,
         ),
     ],

@@ -47,6 +47,8 @@ def _refuse(path: str) -> None:
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - as typed, links and all
     if not path or os.path.isdir(path):  # noqa: PTH112
         raise CommandError("usage", f"backup {path or '(empty)'}: name a file, for example backups/yaoki.db")
+    if not path.isprintable():
+        raise CommandError("usage", f"backup {path!r}: name a file by printable characters alone")
     if os.path.lexists(path):
         raise CommandError("backup.exists", f"backup: {path} exists; nothing is overwritten. Choose another name")
     if not os.path.isdir(folder):  # noqa: PTH112

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +18,7 @@ from yaoki.cli._views_check import shown_file
 from yaoki.cli._views_doctor import about_examined, about_left, about_targets, doctor_lines
 from yaoki.cli._views_text import plural
 from yaoki.errors import JournalError
-from yaoki.journal._place import default_fs_type, path_of, refuse_place
+from yaoki.journal._place import default_fs_type, is_there, path_of, refuse_place
 from yaoki.records import State
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _answers(here: Session, path: str, meter: Meter) -> Iterator[Answer]:
         return
     yield from about_place(path)
     yield about_sync(path, here.clock)
-    if not (os.path.exists(path) and os.path.getsize(path)):  # noqa: PTH110, PTH202 - strings, as SQLite takes them
+    if not is_there(path):
         then = "yaoki run creates it; --store or $YAOKI_STORE names another"
         yield Answer(level="note", about="store", text=f"none at {path} yet", then=then)
         return

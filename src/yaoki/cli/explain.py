@@ -1,10 +1,11 @@
-"""`yaoki explain`: what an error is, whether it happened, when to come back, and which rule says so."""
+"""`yaoki explain`: what an error is, what is done about it and which rule says so; or a tool's ladder, drawn."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -28,8 +29,9 @@ def explain(
     error: Annotated[
         str | None,
         typer.Argument(
-            metavar="ERROR",
-            help="The error's text, a JSON body, a traceback, or a curl transcript; - or nothing reads stdin.",
+            metavar="ERROR|FILE:TOOL",
+            help="The error's text, a JSON body, a traceback, or a curl transcript; - or nothing reads stdin. "
+            "Or a tool, as in agents.py:charge, or a loop, for each of its tools.",
             show_default=False,
         ),
     ] = None,
@@ -49,7 +51,10 @@ def explain(
     debug: DebugOption = False,  # noqa: ARG001 - read at the edge
 ) -> int:
     """
-    Say how an error would be treated, and which rule says so.
+    Say how an error would be treated, and which rule says so; or draw a tool's ladder.
+
+    FILE:TOOL imports the file, calls nothing, and shows the attempts and waits of one step at its worst, what
+    follows a failure that may have acted, the rungs, and whether that fits the budget of each loop that uses it.
 
     With --batch: each line has exception_class, http_status, headers and body, any of them null; answers are JSON
     lines (id kind executed scope resend retry_after_s rule). Lines with labels (kind, accept, resend,
@@ -60,6 +65,8 @@ def explain(
         if error is not None or status is not None or header or class_ is not None:
             raise CommandError("usage", "--batch FILE takes its errors from the file alone")
         return _batch(here, batch)
+    if error is not None and _TARGET.fullmatch(error) and status is None and not header and class_ is None:
+        return _ladders(here, error)
     fields = fields_of(_given(error, has_more=status is not None or bool(header) or class_ is not None))
     headers = fields.get("headers")
     fields["headers"] = {**(headers if isinstance(headers, dict) else {}), **header_fields(header or [])}
@@ -68,6 +75,29 @@ def explain(
     if class_ is not None:
         fields["exception_class"] = class_
     _one(here, fields)
+    return Exit.DONE
+
+
+_TARGET: Final = re.compile(r"[^\s:]+\.py(:[A-Za-z_]\w*)?")
+"""A file, and a name in it."""
+
+
+def _ladders(here: Session, target: str) -> int:
+    """Draw the ladder of a tool, or of each tool of a loop."""
+    from yaoki.cli._examining import examine
+    from yaoki.cli._target import split_target
+    from yaoki.cli._views_ladder import ladder_lines
+    from yaoki.cli._views_text import line
+
+    split_target(target)
+    examined = examine(target, "explain")
+    if examined.error:
+        raise CommandError(examined.code, examined.error)
+    if here.out.as_json:
+        here.out.data({"file": examined.file, "ladders": examined.ladders})
+        return Exit.DONE
+    for i, ladder in enumerate(examined.ladders):
+        here.out.lines([*([line("")] if i else []), *ladder_lines(ladder, here.commands.cwd)])
     return Exit.DONE
 
 

@@ -15,18 +15,22 @@ from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
 from yaoki.cli._store import open_store
 from yaoki.cli._views_text import line, plural
 from yaoki.clock import SystemClock
+from yaoki.errors import JournalError, StoreCorrupt
 
 if TYPE_CHECKING:
+    from yaoki.cli._options import Session
     from yaoki.journal import Journal, WorkerRow
 
 __all__ = ["kill"]
 
 _GONE_S = 5.0
+_DYING_S = 1.0
+_NUMBER_MAX = 2**63 - 1
 
 
 def kill(
     number: Annotated[
-        int | None, typer.Argument(metavar="[WORKER]", help="Its number; left out, the workers are listed.")
+        int | None, typer.Argument(metavar="WORKER", help="Its number; left out, the workers are listed.")
     ] = None,
     *,
     store: StoreOption = None,
@@ -47,20 +51,40 @@ def kill(
         worker = _living(journal, number)
         same = [one for one in journal.workers() if _process(one) == _process(worker)]
         runs = sum(one.runs for one in same)
-        journal.stopping([one.id for one in same])
+        _order(journal, same, here)
         try:
             os.kill(worker.pid, signal.SIGKILL)
         except OSError as error:
             raise CommandError(
                 "worker.out_of_reach", f"worker {number} (pid {worker.pid}): {error.strerror}"
             ) from error
-        _wait_gone(journal, number, worker.pid)
+        if not _gone(journal, number, _GONE_S):
+            raise CommandError(
+                "worker.lives",
+                f"worker {number} still holds its lock {_GONE_S:g} s after SIGKILL to {worker.pid}",
+                Exit.FAILED,
+            )
     if as_json:
         here.out.data({**_shown(worker), "runs": runs, "killed": True})
     else:
         left = f"; others take up its {plural(runs, 'run')}" if runs else ""
         here.out.lines([line(f"worker {number} (pid {worker.pid}) is killed{left}")])
     return Exit.DONE
+
+
+def _order(journal: Journal, workers: list[WorkerRow], here: Session) -> None:
+    """
+    Note that these are killed on an order, which makes it no crash.
+
+    One that was stopped in the middle of a commit keeps the store locked, also for this note: it is killed all the
+    same, and that death counts.
+    """
+    try:
+        journal.stopping([one.id for one in workers])
+    except StoreCorrupt:
+        raise
+    except JournalError as error:
+        here.out.note(f"{error} It is killed all the same, and counted as a crash.")
 
 
 def _process(worker: WorkerRow) -> tuple[str, int, str]:
@@ -85,16 +109,16 @@ def _living(journal: Journal, number: int) -> WorkerRow:
     Raises:
         CommandError: There is none, it is dead, or its process is not to be found here.
     """
-    worker = journal.worker_row(number)
+    worker = journal.worker_row(number) if 0 < number <= _NUMBER_MAX else None
     if worker is None or not worker.alive:
-        there = ", ".join(str(one.id) for one in journal.workers() if one.alive) or "none"
-        what = "is dead already" if worker is not None else "is not in this store"
-        raise CommandError("worker.not_alive", f"worker {number} {what}; alive: {there}")
+        raise _dead(journal, number, known=worker is not None)
     if worker.host != platform.node():
         raise CommandError(
             "worker.out_of_reach", f"worker {number} runs on {worker.host}, this is {platform.node()}; kill it there"
         )
     if not journal.held_by(number, worker.pid):
+        if _gone(journal, number, _DYING_S):  # killed a moment ago, it had its lock until its last thread had ended
+            raise _dead(journal, number, known=True)
         raise CommandError(
             "worker.out_of_reach",
             f"worker {number} is alive, but process {worker.pid} here is not it: it runs in another container; "
@@ -103,17 +127,21 @@ def _living(journal: Journal, number: int) -> WorkerRow:
     return worker
 
 
-def _wait_gone(journal: Journal, number: int, pid: int) -> None:
+def _dead(journal: Journal, number: int, *, known: bool) -> CommandError:
+    there = ", ".join(str(one.id) for one in _processes(journal)) or "none"
+    what = "is dead already" if known else "is not in this store"
+    return CommandError("worker.not_alive", f"worker {number} {what}; alive: {there}")
+
+
+def _gone(journal: Journal, number: int, wait_s: float) -> bool:
+    """Return whether the worker has let go of its lock, or does within that time."""
     clock = SystemClock()
-    until_s = clock.monotonic_s() + _GONE_S
+    until_s = clock.monotonic_s() + wait_s
     while (row := journal.worker_row(number)) is not None and row.alive:
         if clock.monotonic_s() > until_s:
-            raise CommandError(
-                "worker.lives",
-                f"worker {number} still holds its lock {_GONE_S:g} s after SIGKILL to {pid}",
-                Exit.FAILED,
-            )
+            return False
         clock.sleep(0.01)
+    return True
 
 
 def _shown(worker: WorkerRow) -> dict[str, object]:

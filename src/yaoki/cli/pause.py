@@ -12,13 +12,12 @@ from yaoki.cli._store import open_store
 from yaoki.cli._views_text import line, plural
 from yaoki.cli._who import who
 
-__all__ = ["ScopeArgument", "pause", "refuse_scope"]
+__all__ = ["pause"]
 
-ScopeArgument = Annotated[str | None, typer.Argument(metavar="", hidden=True)]
+_BY_MAX = 200
 
 
 def pause(
-    scope: ScopeArgument = None,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Every run of the store; the default.")] = False,  # noqa: ARG001 - the default, said
     by: Annotated[str | None, typer.Option("--by", metavar="WHO", help="Who orders it. [default: your name]")] = None,
@@ -27,8 +26,9 @@ def pause(
     debug: DebugOption = False,  # noqa: ARG001 - read at the edge
 ) -> int:
     """Pause the store: within a second no run begins anything more; what is in flight settles, nothing is lost."""
-    refuse_scope("pause", scope)
     here = session(store, as_json=as_json)
+    if by is not None and not (0 < len(by) <= _BY_MAX and by.isprintable()):
+        raise CommandError("usage", f"--by takes 1 to {_BY_MAX} printable characters; left out, it is your name")
     with open_store(here.store) as verbs:
         before = verbs.store.paused()
         verbs.store.pause(by or who())
@@ -49,16 +49,3 @@ def pause(
         here.out.lines([line(("Paused", "head"), f": nothing new begins.{under_way}")])
     here.out.lines([line("Go on  ", (here.commands.verb("unpause"), "command"))])
     return Exit.DONE
-
-
-def refuse_scope(verb: str, scope: str | None) -> None:
-    """
-    Refuse a scope: so far the brake holds everything.
-
-    Raises:
-        CommandError: One was given.
-    """
-    if scope is not None:
-        raise CommandError(
-            "usage", f"{verb} {scope}: this version {verb}s the whole store or nothing: yaoki {verb} --all"
-        )

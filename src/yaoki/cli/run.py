@@ -22,7 +22,7 @@ from yaoki.cli._options import (
     session,
 )
 from yaoki.cli._report import Job
-from yaoki.cli._store import known_run, open_store
+from yaoki.cli._store import ID_MAX, known_run, open_store
 from yaoki.cli._target import split_target
 from yaoki.cli._views_show import show_lines
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_id", "fresh_id", "run"]
 
-_ID_MAX = 200
 _RANDOM = 6
 """Hexadecimal characters that make a fresh id one of 16 million."""
 
@@ -106,6 +105,6 @@ def checked_id(run_id: str) -> str:
     """Return a run id as it was typed, or raise CommandError."""
     if not run_id.strip():
         raise CommandError("usage", "--run-id is empty; leave it out for a fresh id")
-    if not run_id.isprintable() or len(run_id) > _ID_MAX:
-        raise CommandError("usage", f"--run-id takes at most {_ID_MAX} printable characters on one line")
+    if not run_id.isprintable() or len(run_id) > ID_MAX:
+        raise CommandError("usage", f"--run-id takes at most {ID_MAX} printable characters on one line")
     return run_id

@@ -21,7 +21,7 @@ def signal(
     run: RunArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="As in run.wait_signal(NAME).", show_default=False)],
     value: Annotated[
-        str | None, typer.Argument(metavar="[JSON|@FILE]", help="What the wait returns; left out, null.")
+        str | None, typer.Argument(metavar="JSON|@FILE", help="What the wait returns; left out, null.")
     ] = None,
     *,
     store: StoreOption = None,

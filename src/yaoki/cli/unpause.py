@@ -10,7 +10,6 @@ from yaoki.cli._exits import Exit
 from yaoki.cli._options import DebugOption, JsonOption, StoreOption, session
 from yaoki.cli._store import living, open_store
 from yaoki.cli._views_text import line, plural
-from yaoki.cli.pause import ScopeArgument, refuse_scope
 from yaoki.records import State
 
 __all__ = ["unpause"]
@@ -20,15 +19,13 @@ _LOOKED_AT = 20
 
 
 def unpause(
-    scope: ScopeArgument = None,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Every run of the store; the default.")] = False,  # noqa: ARG001 - the default, said
     store: StoreOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001 - read at the edge
 ) -> int:
-    """Take the brake off: living workers go on within a second."""
-    refuse_scope("unpause", scope)
+    """Let a paused store go on: living workers take up what waited within a second."""
     here = session(store, as_json=as_json)
     with open_store(here.store) as verbs:
         was_on = verbs.store.unpause()
@@ -38,8 +35,8 @@ def unpause(
     if as_json:
         here.out.data({"paused": False, "was_paused": was_on})
         return Exit.DONE
-    said = ": what waited goes on." if was_on else "; nothing changed."
-    here.out.lines([line(("Not paused", "head"), said)])
+    on = line(("Unpaused", "head"), ": what waited goes on.")
+    here.out.lines([on if was_on else line("It was not paused; nothing changed.")])
     if pending and workers:
         here.out.lines([line(f"{plural(pending, 'run')} pending, {plural(workers, 'worker')} to take them.")])
     elif pending:

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from yaoki.cli._options import Session
-    from yaoki.cli._views_text import Line
+    from yaoki.cli._views_text import Line, Span
 
 __all__ = ["worker"]
 
 _CONCURRENCY_MAX = 1_000
+_DAY_S = 86_400
 
 
 def worker(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Their loops are served.", show_default=False)],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Their loops are served.", show_default=False)],
     *,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing can go on now; for cron.")] = False,
     concurrency: Annotated[int, typer.Option("--concurrency", metavar="N", help="Runs at once.")] = 8,
@@ -49,8 +50,10 @@ def worker(
     here = session(store, as_json=as_json)
     if not 1 <= concurrency <= _CONCURRENCY_MAX:
         raise CommandError("usage", f"--concurrency lies between 1 and {_CONCURRENCY_MAX:,}, not {concurrency}")
-    if not drain_s >= 0 or not hung_after_s > 0:
-        raise CommandError("usage", "--drain-s is not negative, and --hung-after-s above zero")
+    if not 0 <= drain_s <= _DAY_S:
+        raise CommandError("usage", f"--drain-s lies between 0 and {_DAY_S:,}, not {drain_s:g}")
+    if not 0 < hung_after_s <= _DAY_S:
+        raise CommandError("usage", f"--hung-after-s lies above 0, and is at most {_DAY_S:,}, not {hung_after_s:g}")
     for file in files:
         if not Path(file).is_file():
             raise CommandError("file.not_found", f"no file {file}; a worker takes files: yaoki worker agents.py")
@@ -80,27 +83,39 @@ def worker(
 
 
 def _rest(here: Session) -> dict[str, int]:
-    """Return what is left in the store to wake or to be looked at, and when the next of it wakes (ms, 0 is never)."""
+    """
+    Return what is left in the store to wake or to be looked at, and when the next of it wakes (ms, 0 is never).
+
+    `paused_ms` is since when the store is paused, 0 if it is not.
+    """
     with open_store(here.store) as verbs:
+        brake = verbs.store.paused()
         counts = verbs.store.counts()
         next_wake_ms = verbs.store.next_wake({loop for loop, _ in counts})
     rest = {
         state: sum(count for (_, is_), count in counts.items() if is_.value == state)
         for state in ("pending", "sleeping", "waiting", "dead")
     }
-    return {**rest, "next_wake_ms": next_wake_ms}
+    return {**rest, "next_wake_ms": next_wake_ms, "paused_ms": brake.at_ms if brake is not None else 0}
 
 
 def _summary(left: Counter[str], here: Session, files: list[str]) -> list[Line]:
     ended = [f"{left[state]} {state}" for state in ("completed", "capped", "dead", "cancelled") if left[state]]
     lines = [line("  ".join(ended) or "nothing ended")]
     rest = _rest(here)
-    if rest["pending"]:
+    if rest["paused_ms"]:
+        since = here.now().time(rest["paused_ms"])
+        lines.append(line(f"The store is paused since {since}: nothing begins   ", _command(here, "unpause")))
+    elif rest["pending"]:
         again = here.commands.dress(f"yaoki {shlex.join(['worker', *files])}")
         lines.append(line(f"{plural(rest['pending'], 'run')} pending   ", (again, "command")))
     if rest["sleeping"]:
         asleep = f"{plural(rest['sleeping'], 'run')} asleep until {here.now().time(rest['next_wake_ms'])} or later"
         lines.append(line(f"{asleep}: the next worker wakes them"))
     if rest["waiting"] or rest["dead"]:
-        lines.append(line("Needs you   ", (here.commands.verb("runs"), "command")))
+        lines.append(line("Needs you   ", _command(here, "runs")))
     return lines
+
+
+def _command(here: Session, verb: str) -> Span:
+    return here.commands.verb(verb), "command"

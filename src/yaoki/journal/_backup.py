@@ -39,9 +39,10 @@ def copy_store(path: str, target: str, progress: Callable[[int, int], None] | No
     All pages come from one snapshot, so writers neither wait nor make it start over, as a copy in steps without a
     snapshot does with every commit of another process. Until it is done, the `-wal` is not reused and grows by what
     is written meanwhile; `VACUUM INTO` would hold it for longer, and tells no progress.
-    The copy gets its name only once it is on disk. A death leaves at most `<target>.<32 digits>.partial`, which
-    the next backup to that target removes. Runs in flight are in the copy as if their process had died at that
-    moment. Nothing is to be opened by it while the original is at work: keys and ids are the same in both.
+    The copy gets its name only once it was looked through (`quick_check`) and is on disk. A death leaves at most
+    `<target>.<32 digits>.partial`, which the next backup to that target removes. Runs in flight are in the copy as if
+    their process had died at that moment. Nothing is to be opened by it while the original is at work: keys and ids
+    are the same in both.
 
     Args:
         path: The store, open in this process or not.
@@ -50,7 +51,7 @@ def copy_store(path: str, target: str, progress: Callable[[int, int], None] | No
 
     Raises:
         JournalError: The target exists or cannot be written, or the disk is full; nothing is left there.
-        StoreCorrupt: The store is damaged.
+        StoreCorrupt: The store is damaged; no copy is left.
     """
     final = Path(target).absolute()
     try:
@@ -125,6 +126,7 @@ def _copy(path: str, partial: str, target: str, progress: Callable[[int, int], N
             copy = open_connection(partial, "")
             try:
                 _pages(source, copy, progress)
+                _check(copy, path)
             finally:
                 copy.close()
         finally:
@@ -146,6 +148,16 @@ def _pages(source: Connection, copy: Connection, progress: Callable[[int, int], 
             backup.step(_PAGES)
             if progress is not None:
                 progress(backup.page_count - backup.remaining, backup.page_count)
+
+
+def _check(copy: Connection, path: str) -> None:
+    """Look the copy through: pages are copied unread, so that of a damaged store it would be no backup."""
+    found: list[tuple[str]] = copy.execute("pragma quick_check(1)").fetchall()
+    if found != [("ok",)]:
+        raise StoreCorrupt(
+            f"store {path}: is damaged ({found[0][0].splitlines()[-1]}); no copy was made. See: yaoki doctor. "
+            "Restore an earlier backup; to keep what is left, copy the file and its -wal while nothing uses them."
+        )
 
 
 def _sync(path: Path) -> None:

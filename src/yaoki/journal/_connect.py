@@ -19,7 +19,7 @@ BUSY_S = 10.0
 
 WORK_BUSY_S = 300.0
 """
-How long a worker waits once it is at work. Only a process that was stopped in the middle of a commit holds the
+How long a worker waits, from when it registers. Only a process that was stopped in the middle of a commit holds the
 lock for longer than moments; its supervisor kills it after 240 s, and its neighbours' runs are to outlive that.
 """
 
@@ -98,7 +98,7 @@ def connect(path: str, vfs: str, *, busy_s: float = BUSY_S) -> Connection:
 
 
 def outwait(connection: Connection, path: str) -> None:
-    """Let a connection wait for the lock as long as a worker at work does; from `BUSY_S` on a warning says so."""
+    """Let a connection wait for the lock as long as a worker does; from `BUSY_S` on a warning says so."""
     connection.set_busy_handler(_Patience(WORK_BUSY_S, path))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from yaoki.errors import DeclarationError, Fenced, JournalError, StoreRefused
+from yaoki.errors import DeclarationError, EncodingError, Fenced, JournalError, StoreRefused
 from yaoki.journal._alive import liveness
 from yaoki.journal._barrier import Barrier, default_sync
 from yaoki.journal._codec import encode
@@ -19,9 +19,10 @@ from yaoki.journal._foreign import hold, let_go, our_own
 from yaoki.journal._groups import ENSURE, Groups
 from yaoki.journal._noting import Noting
 from yaoki.journal._owning import FINISH
-from yaoki.journal._place import default_fs_type, path_of, refuse_place, refuse_sqlite
+from yaoki.journal._place import default_fs_type, is_there, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
 from yaoki.journal._rows import row_of
+from yaoki.journal._scoping import APPEND, fenced
 from yaoki.records import State, kind_of
 
 if TYPE_CHECKING:
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.journal._barrier import Deliver, Sync
     from yaoki.journal._rows import RunRow
-    from yaoki.records import Charge, Group, Record
+    from yaoki.journal._scoping import Change
+    from yaoki.records import Charge, Circuit, Group, Record
 
 __all__ = ["Journal"]
 
 NAME_MAX = 200
+INPUT_MAX_BYTES = 16 << 20
+"""As much as a result may have by default: it is read whenever the run is claimed."""
 
 CREATE = """
     insert into run (name, loop, state, input, file, grp, created_ms, changed_ms)
     values (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?6) on conflict (name) do nothing"""
-# Fenced: no row is inserted unless the epoch is still ours and we have not left the run.
-APPEND = """
-    insert into journal select (?2 << 32) | ?3, ?4, ?5, ?6 from run where id = ?2 and epoch = ?1 and owner <> 0"""
 LEAVE = """
     update run set state = ?3, wake_ms = ?4, waits_for = ?5, note = ?6, value = ?7, owner = 0, changed_ms = ?8,
         ended_ms = ?9, cost_nusd = ?10
@@ -94,9 +95,9 @@ class Journal(Noting, Groups):
         """
         url, path = path_of(url)
         refuse_sqlite()
-        if not create and not (os.path.exists(path) and os.path.getsize(path)):  # noqa: PTH110, PTH202
-            raise StoreRefused(f"no store at {path}; yaoki run creates one, --store names another.")
         refuse_place(path, fs_type or default_fs_type)
+        if not create and not is_there(path):
+            raise StoreRefused(f"no store at {path}; yaoki run creates one, --store names another.")
         with ExitStack() as undo, _translated(path), our_own():
             connection = open_store(path, vfs)
             undo.callback(connection.close)
@@ -108,8 +109,8 @@ class Journal(Noting, Groups):
             hold(path)
             undo.callback(let_go, path)
             if worker:
-                journal._register(os.getpid(), platform.node(), os.environ.get("YAOKI_MARK", "")[:100])
                 outwait(connection, path)
+                journal._register(os.getpid(), platform.node(), os.environ.get("YAOKI_MARK", "")[:100])
             undo.pop_all()
         return journal
 
@@ -148,11 +149,19 @@ class Journal(Noting, Groups):
         Insert a pending run, or return the run that has this name; an existing one is never changed.
 
         Raises:
-            DeclarationError: The name is empty, over 200 characters, or not printable.
+            DeclarationError: The name is empty, it or the group over 200 characters, or not printable.
+            EncodingError: The input has more than 16 MB.
             InputMismatch: A run of that name was discarded: the keys of its effects were made from it.
         """
         if not (0 < len(name) <= NAME_MAX and name.isprintable()):
             raise DeclarationError(f"run id {name[:40]!r}: must be 1 to {NAME_MAX} printable characters.")
+        if not (len(group) <= NAME_MAX and group.isprintable()):
+            raise DeclarationError(f"group {group[:40]!r}: must be at most {NAME_MAX} printable characters.")
+        if len(input) > INPUT_MAX_BYTES:
+            raise EncodingError(
+                f"run {name}: its input has {len(input):,} bytes; {INPUT_MAX_BYTES:,} is the most. "
+                "Put it into a file, and give the run its name."
+            )
         with self._transaction("create a run") as cursor:
             self._refuse_discarded(name)
             cursor.execute(CREATE, (name, loop, input, file, group, self._clock.now_ms()))
@@ -190,33 +199,44 @@ class Journal(Noting, Groups):
         except apsw.Error as error:
             raise self._broken(error, "append to the journal") from error
         if not inserted:
-            raise _fenced(run, epoch)
+            raise fenced(run, epoch)
 
-    def begin(
+    def append_ruled(
         self,
         run: int,
         epoch: int,
         seq: int,
-        item: tuple[str, Record],
+        items: Sequence[tuple[str, Record]],
         *,
-        charge: Charge,
-        admits: Callable[[Group], bool],
-    ) -> bool:
+        change: Change,
+        charge: Charge | None = None,
+        admits: Callable[[Group], bool] | None = None,
+    ) -> tuple[Circuit, ...] | None:
         """
-        Write the begin of an attempt, if the run's group, as it is in that very transaction, admits it.
+        Append records with what they mean for scopes and for the run's group, in one transaction, or nothing at all.
 
-        Returns whether it was written. `admits` must not use this journal. A run that was refused is made pending, if
-        it waits by then, when something of the group's budget comes back.
+        `change` is given the scopes as they are in it, and returns the circuits that become others, in full; None
+        refuses. Only then `admits`, if given, is asked with the group as it is: refused, the run is made pending
+        when something of the group's budget comes back, if it waits by then. Neither may use this journal.
+
+        Return what `change` returned; None if one of them refused.
 
         Raises:
             Fenced: As for `append`.
         """
-        with self._transaction("begin in a group") as cursor:
-            if not self._admitted(cursor, charge, admits):
-                return False
-            self._append_all(run, epoch, seq, (item,))
-            self._charge(cursor, charge)
-        return True
+        now_ms = self._clock.now_ms()
+        with self._transaction("append to the journal") as cursor:
+            changed = change(self.scopes())
+            if changed is None:
+                return None
+            if admits is not None and charge is not None and not self._admitted(cursor, charge, admits):
+                return None
+            self._append_all(run, epoch, seq, items)
+            for one in changed:
+                self._keep(cursor, one, now_ms)
+            if charge is not None:
+                self._charge(cursor, charge)
+        return tuple(changed)
 
     def append_batch(
         self,
@@ -258,6 +278,7 @@ class Journal(Noting, Groups):
         note: str = "",
         value: bytes | None = None,
         seen: int = 0,
+        paused: str = "",
         cost_nusd: int = 0,
         waits_for_group: tuple[str, int] | None = None,
     ) -> None:
@@ -266,8 +287,9 @@ class Journal(Noting, Groups):
 
         A final `state` sets the run's end. A run left sleeping or waiting while a post came that its driver had
         not read is left `pending` instead, so no answer is slept over: `seen` is the highest seq of a post the
-        driver has taken into account, if any came since the claim. Likewise `waits_for_group`: the group whose budget
-        it waits for, and how often that had freed when it was refused.
+        driver has taken into account, if any came since the claim. Likewise `paused`, the scope whose brake it waits
+        for, which may be off by now; and `waits_for_group`, the group whose budget it waits for, and how often that
+        had freed when it was refused.
 
         Raises:
             Fenced: As for `append`; nothing was written.
@@ -278,6 +300,7 @@ class Journal(Noting, Groups):
             if state in (State.SLEEPING, State.WAITING):
                 seen = max(seen, self._claimed_posts.get(run, 0))
                 missed = waits_for_group is not None and self.freed(waits_for_group[0]) > waits_for_group[1]
+                missed = missed or bool(paused and paused not in self.scopes().paused)
                 if missed or self._last_post(run) > seen:
                     state, wake_ms = State.PENDING, 0
             ended_ms = now_ms if state.final else 0
@@ -285,7 +308,7 @@ class Journal(Noting, Groups):
                 LEAVE, (epoch, run, state.value, wake_ms, waits_for, note, value, now_ms, ended_ms, cost_nusd)
             )
             if not self._connection.changes():
-                raise _fenced(run, epoch)
+                raise fenced(run, epoch)
         self._claimed_posts.pop(run, None)
 
     def mark(self) -> None:
@@ -317,12 +340,6 @@ class Journal(Noting, Groups):
     def deliver(self, deliver: Deliver) -> None:
         self._barrier.deliver = deliver
 
-    def _append_all(self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]]) -> None:
-        for i, (key, record) in enumerate(items):
-            self._cursor.execute(APPEND, (epoch, run, seq + i, kind_of(record), key, encode(record)))
-            if not self._connection.changes():
-                raise _fenced(run, epoch)
-
 
 @contextmanager
 def _translated(path: str) -> Generator[None, None, None]:
@@ -332,7 +349,3 @@ def _translated(path: str) -> Generator[None, None, None]:
         raise translate(error, path, "open it") from error
     except OSError as error:
         raise JournalError(f"store {path}: cannot open it: {error.strerror}. Check the path and the disk.") from error
-
-
-def _fenced(run: int, epoch: int) -> Fenced:
-    return Fenced(f"run number {run}: no longer held under epoch {epoch}")

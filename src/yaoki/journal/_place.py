@@ -19,6 +19,7 @@ __all__ = [
     "Header",
     "default_fs_type",
     "inspect",
+    "is_there",
     "mount_of",
     "path_of",
     "refuse_content",
@@ -58,8 +59,24 @@ def path_of(url: str | None) -> tuple[str, str]:
     url = url or os.environ.get("YAOKI_STORE") or _DEFAULT
     name = url.removeprefix(_SCHEME)
     if name == url or not name or name.startswith(":") or "\0" in name:
-        raise StoreRefused(f"store {url!r}: not a store. A store is a file: {_DEFAULT}, or sqlite:////var/lib/yaoki.db")
+        whose = " ($YAOKI_STORE)" if url == os.environ.get("YAOKI_STORE") else ""
+        raise StoreRefused(
+            f"store {url!r}{whose}: not a store. A store is a file: {_DEFAULT}, or sqlite:////var/lib/yaoki.db{_meant(url)}"
+        )
     return url, os.path.realpath(name)
+
+
+def _meant(url: str) -> str:
+    """Return what a path written without its scheme, or with too few slashes, would be as a store."""
+    path = url.removeprefix("sqlite://").removeprefix("sqlite:")
+    if not path.strip("/.") or ":" in path or "\0" in path:
+        return ""
+    return f"; did you mean {_SCHEME}{path}?"
+
+
+def is_there(path: str) -> bool:
+    """Whether there is a store: a file with something in it. An empty one becomes a store when a run is put into it."""
+    return os.path.exists(path) and os.path.getsize(path) > 0  # noqa: PTH110, PTH202 - strings, as SQLite takes them
 
 
 def refuse_sqlite() -> None:

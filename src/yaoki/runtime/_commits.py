@@ -44,6 +44,7 @@ class Commits:
         self._loop = asyncio.get_running_loop()
         self._pending: list[_Pending] = []
         self._scheduled = False
+        self._looked = False
         journal.deliver = self._deliver
 
     async def commit(self, live: Live, seq: int, key: str, record: Record, barrier: Barrier) -> None:
@@ -55,6 +56,7 @@ class Commits:
             if self._pending:
                 self.flush()
             self._journal.append(live.run, live.epoch, seq, ((key, record),), charge_of(live) if live.group else None)
+            self._looked = False
             if synced:
                 await self.synced()
         if barrier is Barrier.STARTED:
@@ -67,6 +69,12 @@ class Commits:
         ack = self._loop.create_future()
         self._journal.sync_async([ack])
         await ack
+
+    def look(self) -> None:
+        """See the scopes as they are now, once for all that is written in one transaction."""
+        if not self._looked:
+            self._journal.scopes()
+            self._looked = True
 
     def _enqueue(self, live: Live, seq: int, key: str, record: Record, *, synced: bool = False) -> asyncio.Future[None]:
         """Commit one record with the others of this tick; the future is its ack: written, or on disk if `synced`."""
@@ -82,23 +90,25 @@ class Commits:
 
     def flush(self) -> None:
         """Commit what is pending, in one transaction."""
-        self._scheduled = False
+        self._scheduled = self._looked = False
         if not self._pending:
             return
         batch, self._pending = self._pending, []
         results: list[BaseException | None]
         try:
-            results = self._commit(batch)
-        except JournalError as error:
-            results = [error] * len(batch)
+            try:
+                results = self._commit(batch)
+            except JournalError as error:
+                results = [error] * len(batch)
+            self._acknowledge(batch, results)
         except BaseException:
-            # Ctrl-C between folding and writing: what is in memory may not be in the store. Nothing more is
-            # written for these runs, as after a death; their journals decide what was.
+            # Ctrl-C between folding and writing, or no memory to ask for the sync: what is in memory may not be in the
+            # store, or not for good. Nothing more is written for these runs, as after a death; their journals decide
+            # what was. Nobody waits for an ack that would never come.
             for one in batch:
                 one.live.detached = True
             self._acknowledge(batch, [Fenced(f"run {one.live.name}: interrupted while written") for one in batch])
             raise
-        self._acknowledge(batch, results)
 
     def _commit(self, batch: list[_Pending]) -> list[BaseException | None]:
         if len(batch) > 1:

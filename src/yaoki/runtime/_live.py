@@ -12,6 +12,7 @@ from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
 from yaoki.runtime._groups import Counted
+from yaoki.runtime._scopes import Scopes
 from yaoki.runtime._unasked import Unasked, fan_of
 
 if TYPE_CHECKING:
@@ -275,6 +276,8 @@ class Live(Struct, kw_only=True, eq=False):
     observers: Sequence[Observer] = ()
     asked: set[str] = field(default_factory=set[str])
     driven: set[str] = field(default_factory=set[str])
+    left: set[str] = field(default_factory=set[str])
+    """Steps whose ladder was gone through here, and has ended or was cut."""
     recorded: Unasked = field(default_factory=Unasked)
     """What the journal held of this segment and the prelude at the claim, and the code has not asked for yet."""
     halt: Halt | None = None
@@ -291,10 +294,13 @@ class Live(Struct, kw_only=True, eq=False):
     lock: threading.RLock = field(default_factory=threading.RLock)
     main: Branch = cast("Branch", None)
     """Made with the run it refers to."""
+    scopes: Scopes = cast("Scopes", None)
+    """Made with the run it refers to."""
 
     def __post_init__(self) -> None:
         """Start in the main branch, at the segment the history has reached."""
         self.main = Branch(self, "", None)
+        self.scopes = Scopes(self)
         self.move_to(0)
 
     def move_to(self, segment: int) -> None:
@@ -322,7 +328,8 @@ class Live(Struct, kw_only=True, eq=False):
     def recall(self) -> None:
         """Note what the journal holds of each branch, so that a call it does not hold is known to come too early."""
         history = self.history
-        self.recorded = Unasked(key for key in (*history.steps, *history.points) if "!" not in key)
+        known = (*history.steps, *history.points)
+        self.recorded = Unasked(key for key in known if "!" not in key and key not in self.asked)
 
     def ask(self, key: str) -> None:
         """Note that the code asked for a step or point."""
@@ -343,14 +350,26 @@ class Live(Struct, kw_only=True, eq=False):
         self.history.apply(seq, key, record)
         return seq
 
+    def flush(self) -> None:
+        """Write what was noted here and waits to be committed with others: the store says what the history says."""
+        commits = getattr(self.driver, "commits", None)
+        if commits is not None:
+            commits.flush()
+
     def show(self, key: str, record: Record) -> None:
         """Show a written record to the observers."""
+        turned, self.scopes.turned = self.scopes.turned, ()
         if self.observers:
-            tell(self.observers, Event(run_id=self.name, loop=self.loop.name, key=key, record=record))
+            event = Event(run_id=self.name, loop=self.loop.name, key=key, record=record, circuits=turned)
+            tell(self.observers, event)
 
     def undoing(self, step: Step) -> bool:
         """Whether a step undoes another: neither a cancel nor an empty budget keeps it from that, only a drain."""
         return bool(step.fixed_key) and (self.halt is None or self.halt.to not in ("drain", "code"))
+
+    def stopped(self, *, through: bool = False) -> bool:
+        """Whether waits are over because nothing new begins; those of undoing go on through all but a drain."""
+        return self.halt is not None and (not through or self.halt.to in ("drain", "code"))
 
     def given_to(self, step: Step) -> Raw:
         """Return a call's arguments as they are journaled, and remember all of them while this process lives."""

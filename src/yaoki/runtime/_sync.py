@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
 from yaoki.errors import DeclarationError, Fenced, JournalError, Passing, Stopped
-from yaoki.records import Begin, Cause, Fired
+from yaoki.policy import Admission
+from yaoki.records import Begin, Cause, Fired, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._attempt import barrier_of, call_of
-from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
-from yaoki.runtime._groups import asks_for_room, begin_in_group, charge_of
+from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._entering import enter_inline
+from yaoki.runtime._failures import arguments_changed
+from yaoki.runtime._groups import charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
@@ -34,6 +37,7 @@ __all__ = [
     "commit_inline",
     "cut_branch",
     "leave_cut",
+    "not_made",
     "poll_posts",
     "raise_if_timed_out",
 ]
@@ -56,7 +60,10 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
     written = False
     try:
         charge = charge_of(live) if live.group else None
-        live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
+        if type(record) is Settle:
+            live.scopes.settle(key, record, seq, charge)
+        else:
+            live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
         written = True
         if barrier is Barrier.SYNCED:
             live.journal.sync()
@@ -122,6 +129,12 @@ def call_plainly(call: Call) -> object:
         _context.leave(token)
 
 
+def not_made(call: Call) -> Raised:
+    """Return what came of an attempt whose arguments were changed since the call: none was made."""
+    failure = arguments_changed(call.step)
+    return Raised(TypeError(failure.message), started=False, failure=failure)
+
+
 class SyncDriver:
     """Drives one run's steps in the threads that call them; `held` says what they wait for once parked."""
 
@@ -172,19 +185,10 @@ class SyncDriver:
         lock.acquire()
         try:
             begin = begin_at_once(live, step)
-            if begin is not None:
-                live.driven.add(key)
-                outcome: object = None
-                try:
-                    commit_inline(live, key, begin, barrier_of(begin))
-                except BaseException as error:  # noqa: BLE001 - what is no Ctrl-C is raised again
-                    outcome = _not_started(live, error)
-                if outcome is None:
-                    lock.release()
-                    try:
-                        outcome = self._call(call_of(step, None, begin, begin.at), branch)
-                    finally:
-                        lock.acquire()
+            live.driven.add(key)
+            entered = None if begin is None else _enter(live, step, begin, barrier_of(begin), clear=True)
+            if begin is not None and type(entered) is not Admission:
+                outcome = entered or self._call(call_of(step, None, begin, begin.at), branch)
                 kept = judge(live, step, begin, outcome)
                 if type(kept) is Kept:
                     commit_inline(live, key, kept.settle, kept.barrier)
@@ -201,31 +205,21 @@ class SyncDriver:
     def drive(self, steps: Steps, branch: Branch, key: str = "") -> Any:
         """Perform a step's effects until it returns or raises."""
         live = self.live
-        lock = live.lock
         send = steps.send
-        stopped: object = None
-        lock.acquire()
+        stopped: Raised | None = None
+        live.lock.acquire()
         try:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
-                    answer: object = None
-                    try:
-                        answer = self._write(effect)
-                    except BaseException as error:
-                        if not isinstance(effect.record, Begin):
-                            raise
-                        stopped = _not_started(live, error)
-                    effect = send(answer)
+                    commit_inline(live, effect.key, effect.record, effect.barrier)
+                    effect = send(None)
+                elif isinstance(effect, Enter):
+                    entered = _enter(live, effect.step, effect.begin, effect.barrier)
+                    stopped = entered if type(entered) is Raised else None
+                    effect = send(None if stopped is not None else entered)
                 elif isinstance(effect, Call):
-                    outcome = stopped
-                    if outcome is None:
-                        lock.release()
-                        try:
-                            outcome = self._call(effect, branch)
-                        finally:
-                            lock.acquire()
-                    effect = send(outcome)
+                    effect = send(stopped or self._call(effect, branch))
                 else:
                     self._stay(effect, branch, key)
                     effect = send(None)
@@ -236,7 +230,7 @@ class SyncDriver:
             raise
         finally:
             steps.close()
-            lock.release()
+            live.lock.release()
 
     def _stay(self, effect: Wait | Suspend, branch: Branch, key: str) -> None:
         """Wait for a time, or for somebody."""
@@ -249,18 +243,18 @@ class SyncDriver:
             leave_cut(self.live, key)
             raise
 
-    def _write(self, write: Write) -> object:
-        live, record = self.live, write.record
-        if not asks_for_room(live, write.key, record):
-            commit_inline(live, write.key, record, write.barrier)
-            return None
-        assert isinstance(record, Begin)
-        refused = begin_in_group(live, write.key, record)
-        if refused is None:
-            live.journal.sync() if write.barrier is Barrier.SYNCED else live.journal.mark()
-        return refused
-
     def _call(self, call: Call, branch: Branch) -> object:
+        """Make an attempt, the lock given up meanwhile."""
+        if call.step.changed:
+            return not_made(call)
+        lock = self.live.lock
+        lock.release()
+        try:
+            return self._made(call, branch)
+        finally:
+            lock.acquire()
+
+    def _made(self, call: Call, branch: Branch) -> object:
         tool = call.step.tool
         if call.injected is not None and "timeout_s" in call.injected:
             limit_s = least_left_s(branch)
@@ -274,7 +268,7 @@ class SyncDriver:
         live = self.live
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=wait.until_ms)
         until_ms = min(wait.until_ms, ends_ms)
-        while not skipping() and live.halt is None:
+        while not skipping() and not live.stopped(through=wait.through):
             branch.refuse_if_stopped()
             left_s = (until_ms - live.now_ms()) / 1000
             if left_s <= 0:
@@ -329,11 +323,18 @@ class SyncDriver:
                 self._suspend(Suspend("halt"), branch)
 
 
-def _not_started(live: Live, error: BaseException) -> Raised:
-    """Return what came of a call whose begin was written when Ctrl-C came; anything else is raised again."""
-    if live.detached or isinstance(error, Exception | Passing):
-        raise error
-    return Raised(error, started=False, cause=Cause.RUNNER)
+def _enter(live: Live, step: Step, begin: Begin, barrier: Barrier, *, clear: bool = False) -> Admission | Raised | None:
+    """
+    Append a begin if it is let, as `enter_inline` does; Ctrl-C once it is written comes back as what the call raised.
+
+    Nothing was sent then, and that is known.
+    """
+    try:
+        return enter_inline(live, step, begin, barrier, clear=clear)
+    except BaseException as error:
+        if live.detached or isinstance(error, Exception | Passing):
+            raise
+        return Raised(error, started=False, cause=Cause.RUNNER)
 
 
 def least_left_s(branch: Branch) -> float | None:
