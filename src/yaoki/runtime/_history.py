@@ -293,7 +293,7 @@ class History:
             asker = self.steps.get(key[: key.index("!")])
             if asker is not None:
                 joined = self.step_ever(asker.hold.joins) if asker.hold is not None and not asker.begun else None
-                (joined or asker).note_cleared((joined or asker).begun)
+                (joined or asker).note_not_happened()
 
     def note_unavailable(self, settle: Settle) -> None:
         """Use a scope no more, if a settle names one; a redrive orders its use again."""
@@ -348,6 +348,7 @@ class History:
         if record.value is ABSENT:
             source.shared_by = source.shared_by or key  # a turn that is saved keeps its share
         else:
+            source.note_moot()
             past.key, past.slot, past.effect = source.key, source.slot, source.effect
             self.slots.note(source.action, source.slot, past)
 

@@ -298,15 +298,20 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
             return (yield from live_value(live, step, past.value))
         asked = live.history.open_question(joined)
-        tells = step.tool.agent.unsure == "tell"
-        if asked is not None and not tells and not _ran_out(live, asked):
-            yield from until_answered(live, asked, joined.step)
-            continue
         if asked is not None or (joined.doubt_unasked and joined.step not in live.driven):
-            if (yield from _doubt_of(live, step, joined)):  # a cancel left it, or an earlier pass
+            found = yield from _checked_anew(live, step, joined)
+            if found is ABSENT:
+                continue
+            if isinstance(found, Raw):
+                yield Write(step.key, adopted(live, step, joined, joined.step, found))
                 return (yield from live_value(live, step, past.value))
-            if tells and joined.executed is not Executed.NO:
+            if step.tool.agent.unsure == "tell":
                 return (yield from _share(live, step, joined))
+            if asked is not None and not _ran_out(live, asked):
+                yield from until_answered(live, asked, joined.step)
+            else:  # a cancel left it, or an earlier pass
+                note = f"The check failed: {found.message}" if found is not None else ""
+                yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
             continue
         if joined.slot_shared(driven=joined.step in live.driven):
             return (yield from _share(live, step, joined))
@@ -325,25 +330,18 @@ def _ran_out(live: Live, asked: Asked) -> bool:
     return 0 < asked.question.expires_at <= live.history.redriven_ms
 
 
-def _doubt_of(live: Live, step: Step, joined: Past) -> Generator[EffectOf, Any, bool]:
+def _checked_anew(live: Live, step: Step, joined: Past) -> Generator[EffectOf, Any, Raw | Failure | None]:
     """
-    Have it said whether the joined step happened: by its check, if an earlier pass left it, else by a person.
+    Ask the receiver about a doubt that an earlier pass left, also where a person is asked already: once a pass.
 
-    Return whether the check had its value, which is the step's now. Of a tool that is `unsure="tell"`, no person is
-    asked.
+    Return the value it has, nothing if it did not happen, or why the check could not say; None if there is none to ask.
     """
-    check, note = step.tool.check, ""
-    if check is not None and joined.stale and joined.executed is Executed.MAYBE:
-        yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
-        found = yield from _verdict(live, step, check, _check_key(step, 0, len(joined.questions)), joined.key)
-        if not isinstance(found, Failure):
-            if found is not ABSENT:
-                yield Write(step.key, adopted(live, step, joined, joined.step, found))
-            return found is not ABSENT
-        note = f"The check failed: {found.message}"
-    if step.tool.agent.unsure != "tell":
-        yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
-    return False
+    check = step.tool.check
+    if check is None or not joined.stale or joined.executed is not Executed.MAYBE:
+        return None
+    yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
+    again = sum(not asked.open or _ran_out(live, asked) for asked in joined.questions)
+    return (yield from _verdict(live, step, check, _check_key(step, 0, again), joined.key))
 
 
 def _share(live: Live, step: Step, joined: Past) -> Steps:

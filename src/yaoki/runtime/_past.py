@@ -369,6 +369,11 @@ class Past(Struct, eq=False):
         """A check or a person says that nothing up to this attempt (counted over all) happened."""
         self.cleared = max(self.cleared, ordinal + self.inherited)
 
+    def note_not_happened(self) -> None:
+        """The receiver says that nothing so far happened; nobody else needs to."""
+        self.note_moot()
+        self.note_cleared(self.begun)
+
     def note_answer(self, asked: Asked, answer: Answer) -> None:
         """A person or reconciler answered; an answer to an earlier ladder says only what happened."""
         if answer.verdict in ("happened", "value"):
