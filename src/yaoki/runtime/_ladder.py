@@ -299,19 +299,9 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
             return (yield from live_value(live, step, past.value))
         asked = live.history.open_question(joined)
         if asked is not None or (joined.doubt_unasked and joined.step not in live.driven):
-            found = yield from _checked_anew(live, step, joined)
-            if found is ABSENT:
-                continue
-            if isinstance(found, Raw):
-                yield Write(step.key, adopted(live, step, joined, joined.step, found))
-                return (yield from live_value(live, step, past.value))
-            if step.tool.agent.unsure == "tell":
-                return (yield from _share(live, step, joined))
-            if asked is not None and not _ran_out(live, asked):
-                yield from until_answered(live, asked, joined.step)
-            else:  # a cancel left it, or an earlier pass
-                note = f"The check failed: {found.message}" if found is not None else ""
-                yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
+            done, value = yield from _said(live, step, joined, asked)
+            if done:
+                return value
             continue
         if joined.slot_shared(driven=joined.step in live.driven):
             return (yield from _share(live, step, joined))
@@ -323,6 +313,24 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
         while not done and not past.settled:
             done, value = yield from _next(live, step, past)
         return value if done else (yield from live_value(live, step, past.value))
+
+
+def _said(live: Live, step: Step, joined: Past, asked: Asked | None) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """Have it said whether the joined step happened; return whether that decides this one, and its value."""
+    found = yield from _checked_anew(live, step, joined)
+    if found is ABSENT:
+        return False, None
+    if isinstance(found, Raw):
+        yield Write(step.key, adopted(live, step, joined, joined.step, found))
+        return True, (yield from live_value(live, step, found))
+    if step.tool.agent.unsure == "tell":
+        return True, (yield from _share(live, step, joined))
+    if asked is not None and not _ran_out(live, asked):
+        yield from until_answered(live, asked, joined.step)
+    else:  # a cancel left it, or an earlier pass
+        note = f"The check failed: {found.message}" if found is not None else ""
+        yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
+    return False, None
 
 
 def _ran_out(live: Live, asked: Asked) -> bool:
