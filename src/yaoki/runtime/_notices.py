@@ -27,7 +27,12 @@ _TEXT_MAX = 3_500
 _TITLE_MAX = 120
 _ASKS_SHOWN = 3
 _LISTED = 10
-_NEEDS = {"person": "waits for you", "budget": "has used up its budget", "signal": "waits for a signal"}
+_NEEDS = {
+    "person": "waits for you",
+    "budget": "has used up its budget",
+    "signal": "waits for a signal",
+    "pause": "waits for a scope that is paused",
+}
 _STANDING = {"waiting": (State.WAITING, State.SLEEPING), "dead": (State.DEAD,), "capped": (State.CAPPED,)}
 
 
