@@ -26,7 +26,7 @@ from yaoki.errors import (
     TerminalError,
     YaokiError,
 )
-from yaoki.policy import Breaker, Budget, Retry
+from yaoki.policy import Breaker, Budget, Hedge, Retry
 from yaoki.records import Effect, Failure, FailureKind, Group
 from yaoki.runtime import (
     INJECTED,
@@ -68,6 +68,7 @@ __all__ = [
     "ForModel",
     "Group",
     "Happened",
+    "Hedge",
     "InputMismatch",
     "JournalError",
     "Local",

@@ -90,6 +90,49 @@ def test_a_long_ladder_is_drawn_in_part(place, capfd):
     assert "\u2026 and 8 more like the last" in place.call(capfd, "explain", "tools.py:shell").out
 
 
+RUNGS = """
+from yaoki import Effect, Hedge, FailureKind, Retry, Run, loop, tool, INJECTED
+from yaoki.escalate import cached, compensate, degrade, fallback
+
+@tool(effect=Effect.READ_ONLY, scope="openai/gpt", retry=Retry(attempts_max=2))
+async def ask_b(prompt: str, model: str = "b") -> str: ...
+
+def yesterday(prompt: str, model: str) -> str:
+    return ""
+
+@tool(effect=Effect.READ_ONLY, scope="anthropic/sonnet", hedge=Hedge(quantile=0.9), escalate=[
+    fallback(ask_b, on=[FailureKind.OVERLOADED, FailureKind.BUDGET]),
+    fallback(model="small"),
+    cached(yesterday, gap="as of yesterday"),
+    compensate(),
+    degrade("nothing new " * 20),
+])
+async def ask_a(prompt: str, model: str = "a") -> str: ...
+"""
+
+
+def test_every_kind_of_rung_is_said_in_words(place, capfd):
+    place.write("rungs.py", RUNGS)
+    said = place.call(capfd, "explain", "rungs.py:ask_a", "--json")
+    assert said.code == 0, said.err
+    (one,) = said.json["ladders"]
+    value = "nothing new " * 20
+    assert one["rungs"] == [
+        "fallback to ask_b at openai/gpt: 2 attempts of its own, only after budget, overloaded",
+        "fallback to itself with model='small': a ladder of its own",
+        "cached: what yesterday() has; if it has nothing, the next rung; noted as a gap: as of yesterday",
+        "compensate: what the run has done is undone, the newest first; then the next rung",
+        f"degrade: goes on with {repr(value)[:59]}…; noted as a gap: what failed",
+    ]
+
+
+def test_a_hedged_tool_says_when_a_second_call_is_made(place, capfd):
+    place.write("rungs.py", RUNGS)
+    said = place.call(capfd, "explain", "rungs.py:ask_a")
+    assert "once a call takes longer than 90 % of its last 200, a second, equal one beside it" in said.out
+    assert "hedged" not in place.call(capfd, "explain", "rungs.py:ask_b").out
+
+
 @pytest.mark.parametrize(
     ("name", "effect", "after_maybe"),
     [

@@ -139,3 +139,20 @@ def test_a_table_without_steps_has_the_loops_alone():
         "a       1,200",
         "b              1",
     ]
+
+
+def test_second_calls_are_no_attempts_and_what_they_cost_is_counted():
+    tally = Tally()
+    begin = Begin(at=1_000, reserved={"tokens": 10})
+    tally.add(
+        "work",
+        [
+            Entry(0, "1.0//a#0", begin),
+            Entry(1, "1.0//a#0!hedge.1", begin),
+            Entry(2, "1.0//a#0", Settle(at=2_000, used={"tokens": 3})),
+            Entry(3, "1.0//a#0!hedge.1", Settle(at=2_000, outcome="cancelled", executed=Executed.MAYBE)),
+        ],
+    )
+    one = tally.tools["a"]
+    assert (one.steps, one.attempts, one.hedged, one.ok, one.tokens) == (1, 1, 1, 1, 13)
+    assert tally.loops["work"].tokens == 13

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.crash.tools import ASYNC, SYNC
+from tests.crash.tools import ASYNC, BESIDE, SYNC
 from yaoki import AsyncRun, Budget, Run, StepFailed, Toolbox, ToolCall, loop
 from yaoki.runtime import Bound
 
@@ -261,6 +261,27 @@ async def rungs_async(run: AsyncRun) -> list[str]:
     return [*first, await t.shop_b("x")]
 
 
+@loop(budget=METERED, crashes_max=200, name="hedge")
+def hedge(run: Run) -> list[str]:
+    BESIDE.expect(SYNC.slow_look)
+    seen = [SYNC.slow_look("a")]
+    for _ in range(2):
+        BESIDE.expect(SYNC.slow_charge)
+        seen.append(SYNC.slow_charge("a"))
+    BESIDE.over()
+    return [*seen, SYNC.note("a")]
+
+
+@loop(budget=METERED, crashes_max=200, name="hedge")
+async def hedge_async(run: AsyncRun) -> list[str]:
+    BESIDE.expect(ASYNC.slow_look)
+    seen = [await ASYNC.slow_look("a")]
+    for _ in range(2):
+        BESIDE.expect(ASYNC.slow_charge)
+        seen.append(await ASYNC.slow_charge("a"))
+    return [*seen, await ASYNC.note("a")]
+
+
 @loop(budget=TURNS, crashes_max=200, name="saga")
 def saga(run: Run) -> list[str]:
     start = SYNC.book("prelude")
@@ -387,6 +408,7 @@ SHAPES = {
     "timeouts": (timeouts, timeouts_async),
     "recorded": (recorded, recorded_async),
     "rungs": (rungs, rungs_async),
+    "hedge": (hedge, hedge_async),
     "saga": (saga, saga_async),
     "asking": (asking, asking_async),
 }
@@ -401,7 +423,7 @@ UNDONE = {"unbook": "book", "erase": "write"}
 SCARCE = ("few_calls", "few_tokens")
 """Those whose budget runs out: what a dead process had begun stays spent, so less is left of it."""
 
-GROUPED = ("metered", "few_tokens", "nested")
+GROUPED = ("metered", "few_tokens", "nested", "hedge")
 """Those run in a group, whose row must say at any moment what the journal does."""
 
 BY_COUNT = ("recorded",)

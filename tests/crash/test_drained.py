@@ -17,8 +17,8 @@ from yaoki.records import Begin, Claimed, State
 from yaoki.testing import no_waits
 
 CASES = [Case(shape, is_async) for shape in SHAPES for is_async in (False, True)]
-UNCOUNTED = ("timeouts",)
-"""How many calls it makes depends on time."""
+UNCOUNTED = ("timeouts", "hedge")
+"""How many calls it makes depends on time; or on whether it is told to stop, when no second call is made."""
 LIVES_MOST = 20
 POINTS_MOST = 1_000
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
+from typing import Any
 
 from tests.crash.world import STAGE
-from yaoki import INJECTED, Effect, Feedback, Happened, NotHappened, Retry, tool
+from yaoki import INJECTED, Effect, Feedback, Happened, Hedge, NotHappened, Retry, tool
 from yaoki.escalate import cached, compensate, degrade, fallback
 from yaoki.runtime import ForModel
 
-__all__ = ["ASYNC", "SYNC"]
+__all__ = ["ASYNC", "BESIDE", "SYNC"]
 
 QUICK = Retry(attempts_max=20, base_s=0.001, cap_s=0.002)
 
@@ -73,6 +75,57 @@ def used(answer: str) -> dict[str, float]:
 
 
 METERED = ForModel(reserve={"tokens": 100, "cost_usd": 0.3}, usage=used)
+
+
+class Beside:
+    """Lets the first call of a hedged tool wait until the second one has come."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.lock = threading.Lock()
+        self.came = threading.Event()
+
+    def expect(self, one: Any) -> None:
+        """Let the tool have made twenty calls in no time, so that its next is slow at once."""
+        self.calls, self.came = 0, threading.Event()
+        for _ in range(20):
+            one.pace.begun()
+            one.pace.took(0.0)
+
+    def is_first(self) -> bool:
+        with self.lock:
+            self.calls += 1
+            if self.calls > 1:
+                self.came.set()
+            return self.calls == 1
+
+    def over(self) -> None:
+        """Wait for the calls that nobody waits for any more: the next world is not theirs."""
+        for thread in threading.enumerate():
+            if thread.name.startswith("yaoki-slow_"):
+                thread.join(20)
+
+    def wait(self) -> None:
+        """Wait in a thread; not for long, since where a run is told to stop no second call is made."""
+        self.came.wait(0.2)
+
+    async def wait_async(self) -> None:
+        """Wait in the event loop, likewise."""
+        for _ in range(200):
+            if self.came.is_set():
+                return
+            await asyncio.sleep(0)
+
+
+BESIDE = Beside()
+
+
+def slowly_looked(what: str) -> str:
+    return str(STAGE.call("slow_look", what, f"saw {what}", effect="none"))
+
+
+def slowly_charged(what: str, key: str) -> str:
+    return str(STAGE.call("slow_charge", key, f"charged {what}", effect="dedup"))
 
 
 def good(text: str) -> bool:
@@ -193,6 +246,20 @@ def _sync() -> SimpleNamespace:  # noqa: C901 - a list
     def write(what: str, *, idempotency_key: str = INJECTED) -> str:
         return written(what, idempotency_key)
 
+    @tool(effect=Effect.READ_ONLY, retry=QUICK, hedge=Hedge(), interrupt="thread")
+    def slow_look(what: str) -> str:
+        first, value = BESIDE.is_first(), slowly_looked(what)
+        if first:
+            BESIDE.wait()
+        return value
+
+    @tool(effect=Effect.KEYED, retry=QUICK, hedge=Hedge(), interrupt="thread", agent=METERED)
+    def slow_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        first, value = BESIDE.is_first(), slowly_charged(what, idempotency_key)
+        if first:
+            BESIDE.wait()
+        return value
+
     @tool(effect=Effect.KEYED, retry=FEW, escalate=[compensate()])
     def pay(what: str, *, idempotency_key: str = INJECTED) -> str:
         return refused("pay", idempotency_key)
@@ -285,6 +352,20 @@ def _async() -> SimpleNamespace:  # noqa: C901 - a list
     @tool(retry=QUICK, undo=erase)
     async def write(what: str, *, idempotency_key: str = INJECTED) -> str:
         return written(what, idempotency_key)
+
+    @tool(effect=Effect.READ_ONLY, retry=QUICK, hedge=Hedge())
+    async def slow_look(what: str) -> str:
+        first, value = BESIDE.is_first(), slowly_looked(what)
+        if first:
+            await BESIDE.wait_async()
+        return value
+
+    @tool(effect=Effect.KEYED, retry=QUICK, hedge=Hedge(), agent=METERED)
+    async def slow_charge(what: str, *, idempotency_key: str = INJECTED) -> str:
+        first, value = BESIDE.is_first(), slowly_charged(what, idempotency_key)
+        if first:
+            await BESIDE.wait_async()
+        return value
 
     @tool(effect=Effect.KEYED, retry=FEW, escalate=[compensate()])
     async def pay(what: str, *, idempotency_key: str = INJECTED) -> str:

@@ -71,6 +71,8 @@ class Ladder(Struct, kw_only=True):
     """Who declared them: tool, the loop's name, or default."""
     killed_after_s: float | None = None
     """When a supervisor kills the worker of an attempt that hangs; None: the attempt itself is ended at its timeout."""
+    hedge: float = 0.0
+    """The quantile behind which a second call is made beside a slow one; 0: none is."""
     fits: list[Fit] = []
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from yaoki.cli._findings import Fit, Ladder, Rise
-from yaoki.policy import Abort, Ask, DeadLetter, backoff_ceiling_s
+from yaoki.policy import Abort, Ask, Cached, Compensate, DeadLetter, Degrade, Fallback, backoff_ceiling_s
 from yaoki.policy._retry import OVERLOADED_FACTOR
-from yaoki.policy._rungs import ladder_of
+from yaoki.policy._rungs import MOVES_ON, ladder_of
 from yaoki.records import Effect
+from yaoki.runtime._acting import member_of
 from yaoki.runtime._preflight import place_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ladder_for"]
 
 _SHOWN_MAX: Final = 12
+_VALUE_MAX: Final = 60
 _HANGS_AT: Final = 2
 """Times its timeout: then a supervisor kills the worker of a call that cannot be interrupted."""
 
@@ -50,9 +52,10 @@ def ladder_for(tool: Tool[Any, Any], loops: Sequence[Loop[..., Any]]) -> Ladder:
         reached=reached,
         rises=rises,
         after_maybe=_after_maybe(tool),
-        rungs=[_named(rung) for rung in rungs],
+        rungs=[_named(tool, rung) for rung in rungs],
         rungs_of=of,
         killed_after_s=tool.timeout_s * _HANGS_AT if hangs else None,
+        hedge=tool.hedge.quantile if tool.hedge is not None else 0.0,
         fits=[fit for loop in loops for fit in _fits(tool, loop, hangs=hangs)],
     )
 
@@ -92,9 +95,18 @@ def _rungs(tool: Tool[Any, Any], loops: Sequence[Loop[..., Any]]) -> tuple[Seque
     return ladder_of(), "default"
 
 
-def _named(rung: object) -> str:
-    """Return a rung in words; one this page does not know by its own name."""
+def _named(tool: Tool[Any, Any], rung: Rung) -> str:
+    """Return a rung in words."""
     match rung:
+        case Fallback():
+            return _named_fallback(tool, rung)
+        case Cached():
+            name = getattr(rung.fn, "__qualname__", type(rung.fn).__name__).rpartition(".")[2]
+            return f"cached: what {name}() has; if it has nothing, the next rung{_gap(rung.gap)}"
+        case Degrade():
+            return f"degrade: goes on with {_shown(rung.value)}{_gap(rung.gap or 'what failed')}"
+        case Compensate():
+            return "compensate: what the run has done is undone, the newest first; then the next rung"
         case Ask():
             days = rung.expires_s / 86_400
             return f"ask a person; a dead letter if nobody answers in {days:g} d"
@@ -102,8 +114,26 @@ def _named(rung: object) -> str:
             return "dead letter: the run ends dead, this step named; yaoki redrive"
         case Abort():
             return "abort: StepFailed in the loop; uncaught, the run ends dead"
-        case _:
-            return type(rung).__name__.lower()
+
+
+def _named_fallback(tool: Tool[Any, Any], rung: Fallback) -> str:
+    member = member_of(tool, rung)
+    changes = ", ".join(f"{name}={_shown(value)}" for name, value in member.changes.items())
+    whom = "itself" if member.tool is tool else member.tool.name
+    scope = member.tool.scope
+    where = f" at {scope}" if isinstance(scope, str) and member.tool is not tool else ""
+    kinds = "" if rung.on == MOVES_ON else f", only after {', '.join(sorted(kind.value for kind in rung.on))}"
+    again = "a ladder of its own" if member.tool is tool else f"{member.tool.retry.attempts_max} attempts of its own"
+    return f"fallback to {whom}{where}{f' with {changes}' if changes else ''}: {again}{kinds}"
+
+
+def _gap(gap: str | None) -> str:
+    return f"; noted as a gap: {gap}" if gap else ""
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _VALUE_MAX else f"{text[: _VALUE_MAX - 1]}…"
 
 
 def _fits(tool: Tool[Any, Any], loop: Loop[..., Any], *, hangs: bool) -> Iterator[Fit]:

@@ -20,6 +20,7 @@ __all__ = ["Durations", "LoopTally", "Tally", "ToolTally"]
 
 _REASONS_MAX = 100
 """Reasons counted for one tool; what comes after them is counted as `other`."""
+_HEDGE = "!hedge."
 _FINEST = 8
 """Buckets for each doubling of a duration: a percentile is off by at most a twelfth."""
 
@@ -63,6 +64,8 @@ class ToolTally(Struct, kw_only=True):
     """Steps under way, waiting, or in doubt."""
     waited_ms: int = 0
     """Before retries."""
+    hedged: int = 0
+    """Second calls beside slow attempts; what they cost is counted with the rest."""
     cost_usd: float = 0.0
     tokens: float = 0.0
     reasons: Counter[str]
@@ -120,6 +123,8 @@ class Tally:
                 continue
             seen = True
             match record:
+                case Begin() | Settle() if _HEDGE in entry.key:
+                    self._hedged(entry.key, record, of_loop)
                 case Begin() if "!" not in entry.key:
                     self._begin(steps, entry.key, record, of_loop)
                 case Settle() if "!" not in entry.key:
@@ -134,6 +139,25 @@ class Tally:
         of_loop.runs += seen
         for step in steps.values():
             self._close(step)
+
+    def _hedged(self, key: str, record: Begin | Settle, loop: LoopTally) -> None:
+        """Count a second call, and what it costs, with its step's tool."""
+        begin = record if isinstance(record, Begin) else self._open.pop(key, None)
+        if begin is None:
+            return
+        tool = begin.tool or identity(key).name
+        counted: list[LoopTally | ToolTally] = [loop]
+        if self._tool in ("", tool):
+            counted.append(self._of(tool))
+        if isinstance(record, Begin):
+            self._open[key] = begin
+            if len(counted) > 1:
+                self._of(tool).hedged += 1
+        elif record.used is None:
+            return
+        for of in counted:
+            _spend(of, begin.reserved, 1 if isinstance(record, Begin) else -1)
+            _spend(of, record.used if isinstance(record, Settle) else None, 1)
 
     def _begin(self, steps: dict[str, _Step], key: str, begin: Begin, loop: LoopTally) -> None:
         tool = begin.tool or identity(key).name

@@ -102,6 +102,8 @@ def _said(one: Ladder) -> list[list[Span]]:
         [("after maybe", "dim"), (_AFTER_MAYBE.get(one.after_maybe, one.after_maybe), "")],
         [("not retried", "dim"), (_not_retried(one), "")],
     ]  # fmt: skip
+    if one.hedge:
+        rows.append([("hedged", "dim"), (_hedged(one), "")])
     if one.attempts_max > 1 and len(one.rungs) > 1:
         rows.append([("same error", "dim"), (f"{one.same_error_limit} times in a row: the next rung", "")])
     if one.repairs_max:
@@ -116,6 +118,11 @@ def _said(one: Ladder) -> list[list[Span]]:
         )
         rows.append([("supervisor", "dim"), (text, "")])
     return rows
+
+
+def _hedged(one: Ladder) -> str:
+    slow = f"once a call takes longer than {one.hedge * 100:g} % of its last 200"
+    return f"{slow}, a second, equal one beside it, at most one in twenty; the first success counts"
 
 
 def _not_retried(one: Ladder) -> str:

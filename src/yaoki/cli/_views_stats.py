@@ -116,6 +116,7 @@ def stats_data(tally: Tally) -> dict[str, object]:
                 "tool": one.tool,
                 "steps": one.steps,
                 "attempts": one.attempts,
+                "second_calls": one.hedged,
                 "first_attempt_failures": one.first_failed,
                 "ok": one.ok,
                 "failed": one.failed,

@@ -20,6 +20,7 @@ from yaoki.policy._breaker import (
 from yaoki.policy._budget import Budget
 from yaoki.policy._decide import Ladder, decide, end_of_ladder
 from yaoki.policy._gate import allows_repeat, in_doubt, keyed_conflict
+from yaoki.policy._hedge import Hedge, Pace
 from yaoki.policy._reach import fails_too
 from yaoki.policy._retry import Retry
 from yaoki.policy._rungs import (
@@ -49,7 +50,9 @@ __all__ = [
     "DeadLetter",
     "Degrade",
     "Fallback",
+    "Hedge",
     "Ladder",
+    "Pace",
     "Probe",
     "Retry",
     "Rung",

@@ -186,7 +186,7 @@ def barrier_of(begin: Begin) -> Barrier:
 def call_of(step: Step, past: Past | None, begin: Begin, now_ms: int) -> Call:
     """Return the call of an attempt: bounded by its timeout and what is left of the deadline."""
     timeout_s = min(step.tool.timeout_s, max(0.001, (begin.ends_at - now_ms) / 1000))
-    return Call(step, _injected(step, past, begin, timeout_s) if step.tool.params.injected else None, timeout_s)
+    return Call(step, _injected(step, past, begin, timeout_s) if step.tool.params.injected else None, timeout_s, begin)
 
 
 def _begin(

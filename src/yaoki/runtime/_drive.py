@@ -14,6 +14,7 @@ from yaoki.records import (
     NANO,
     Cause,
     Claimed,
+    Decision,
     Ended,
     Executed,
     Failure,
@@ -184,7 +185,10 @@ def _settle_unseen(live: Live, past: Past, now_ms: int) -> Settle:
         retries_left=live.budget.left(live.history.spent, "retries"),
         retry_wait_left_s=live.budget.left(live.history.spent, "retry_wait_s"),
     )
-    decision = at_rung(decide(failure, position, now_ms=now_ms, rng=live.clock.rng()), past)
+    if past.beside:
+        decision = Decision(do="pass", why="a second call; its attempt is decided about")
+    else:
+        decision = at_rung(decide(failure, position, now_ms=now_ms, rng=live.clock.rng()), past)
     return Settle(
         at=now_ms,
         attempt=begin.attempt,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from yaoki.records import Executed
+
 if TYPE_CHECKING:
     from yaoki.records import Begin, Cause, Failure, Record
     from yaoki.runtime._step import Step
@@ -60,12 +62,13 @@ class Enter:
 class Call:
     """Make one attempt; answered with its value, or `Raised`."""
 
-    __slots__ = ("injected", "step", "timeout_s")
+    __slots__ = ("begin", "injected", "step", "timeout_s")
 
-    def __init__(self, step: Step, injected: dict[str, object] | None, timeout_s: float) -> None:
+    def __init__(self, step: Step, injected: dict[str, object] | None, timeout_s: float, begin: Begin) -> None:
         self.step = step
         self.injected = injected
         self.timeout_s = timeout_s
+        self.begin = begin
 
 
 class Wait:
@@ -127,3 +130,5 @@ class Raised(Struct, frozen=True):
     cause: Cause | None = None
     timeout_key: str = ""
     failure: Failure | None = None
+    beside: Executed = Executed.NO
+    """Whether a second call beside it happened."""

@@ -252,12 +252,13 @@ class History:
     def _begin(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Begin)
         past = self._past(seq, key)
-        if (self.pass_ > 1 or self.stale_tools) and past.slot < 0:
+        if (self.pass_ > 1 or self.stale_tools) and past.slot < 0 and not past.beside:
             before = self.slots.owner(record.action, record.slot)
             if before is not None and before.stale:
                 past.inherit(before)
         past.note_begin(record)
-        self.slots.note(record.action, record.slot, past)
+        if past.slot >= 0:
+            self.slots.note(record.action, record.slot, past)
         past.waited_ms = self.waited_ms
         self.last_step = key
         self.attempts += 1
@@ -302,7 +303,7 @@ class History:
         then = decision.do if decision is not None else ""
         if again and self.failures.decided_anew(self.seq, past, record.attempt, failure, then):
             return
-        if past.begun == 1 and record.attempt:
+        if past.begun == 1 and record.attempt and not past.beside:
             self.first_attempt_failures += 1
         met = Met(step=past.step, call=past.call, attempt=record.attempt, at=record.at, failure=failure, then=then)
         self.failures.add(self.seq, past, met)

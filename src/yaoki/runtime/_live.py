@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.events import Observer
     from yaoki.journal import Journal
-    from yaoki.records import Failure, Record
+    from yaoki.records import Failure, Record, Settle
     from yaoki.runtime._history import History
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._step import Step
@@ -290,6 +290,8 @@ class Live(Struct, kw_only=True, eq=False):
     """A cancel that asks for it is carried out here: the loop is not entered, what it did is undone."""
     given: dict[str, Step] = field(default_factory=dict[str, "Step"])
     """Calls of tools with an `undo` that were begun here, by identity."""
+    owed: dict[str, tuple[str, Settle]] = field(default_factory=dict[str, "tuple[str, Settle]"])
+    """By step: how the second call beside its attempt is settled, once the attempt is."""
     prefix: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     main: Branch = cast("Branch", None)

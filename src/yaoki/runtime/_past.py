@@ -21,10 +21,14 @@ from yaoki.records import (
     strongest,
 )
 
-__all__ = ["CUT", "Asked", "Past", "Slots"]
+__all__ = ["CUT", "HEDGE", "Asked", "Past", "Slots"]
 
 CUT = "!cut"
 """Ends the key under which it is recorded that a `run.timeout` took the loop away from a step."""
+
+HEDGE = "hedge"
+"""The role of a sub-step that is a second call beside an attempt."""
+_HEDGED = f"!{HEDGE}."
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _FORGOTTEN = Raw(b"null")
@@ -177,6 +181,11 @@ class Past(Struct, eq=False):
         return self.step.rpartition("/")[2].partition("#")[0]
 
     @property
+    def beside(self) -> bool:
+        """Whether it is a second call of another step's attempt: what is decided is decided about that."""
+        return _HEDGED in self.step
+
+    @property
     def to_adopt(self) -> bool:
         """Whether an equal call of a later pass gets what is recorded here, instead of an attempt."""
         if self.effect is Effect.READ_ONLY or self.stood_in:  # a new pass reads the world anew, and tries again
@@ -251,7 +260,7 @@ class Past(Struct, eq=False):
     def doubt_unasked(self) -> bool:
         """Whether its action is in doubt, its ladder not over, and nobody was asked about that."""
         last = self.last
-        if self.settled or self.effect in _FREE or self.executed is Executed.NO or last is None:
+        if self.settled or self.effect in _FREE or self.executed is Executed.NO or last is None or self.beside:
             return False
         if last.decision is None or last.decision.do not in _UNDER_WAY:
             return False
@@ -317,7 +326,7 @@ class Past(Struct, eq=False):
         self.args = begin.args or begin.action
         if not begin.rung:
             self.key = begin.key
-        self.slot = begin.slot
+        self.slot = -1 if self.beside else begin.slot
         self.effect = begin.effect
         self.call = begin.call
 

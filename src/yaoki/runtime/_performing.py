@@ -14,9 +14,11 @@ from yaoki.runtime._attempt import barrier_of, call_of
 from yaoki.runtime._deadlines import bounded, dressed_cancel
 from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
 from yaoki.runtime._entering import enter_inline
+from yaoki.runtime._hedging import pace_of
+from yaoki.runtime._hedging_async import ToolCancelled, hedged
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._settling import Kept, judge
-from yaoki.runtime._sync import commit_inline, leave_cut, not_made
+from yaoki.runtime._sync import commit_inline, leave_cut, not_made, pay
 
 if TYPE_CHECKING:
     from yaoki.policy import Admission
@@ -25,10 +27,6 @@ if TYPE_CHECKING:
     from yaoki.runtime._step import Step
 
 __all__ = ["Performance", "ToolCancelled"]
-
-
-class ToolCancelled(Exception):  # noqa: N818 - a failure's name
-    """A tool raised CancelledError although nobody cancelled it."""
 
 
 class Performance:
@@ -162,6 +160,9 @@ class Performance:
             live.detached = True
             raise
         live.show(write.key, write.record)
+        if live.owed and isinstance(write.record, Settle):
+            commits.flush()
+            pay(live, write.key)
         if self._driver.held:
             self._driver.settled(write.key, write.record)
 
@@ -176,6 +177,8 @@ class Performance:
         driver.attempting.add(task)
         token = _context.enter(_context.InAttempt(step))
         try:
+            if step.tool.pace is not None:
+                return await self._paced(call)
             extra = call.injected or {}
             return await bounded(step.tool.fn(*step.given, **step.named, **extra), call.timeout_s)
         except Passing:
@@ -186,19 +189,44 @@ class Performance:
             if not task.cancelling():
                 return Raised(ToolCancelled(f"{step.tool.name} raised CancelledError by itself"))
             return self._cut(error)
-        except Exception as error:  # noqa: BLE001 - classified by the ladder
-            if task.cancelling() > cancelling and dressed_cancel(error):
-                cut = asyncio.CancelledError(f"{step.tool.name} answered its cancel with {type(error).__name__}")
-                cut.__cause__ = error
-                return self._cut(cut)
-            return Raised(error, cause=Cause.LOOP) if is_control_flow(error) else Raised(error)
-        except BaseException as error:  # noqa: BLE001 - settled, then passed through
-            self._cancelled = error
-            return Raised(error, cause=Cause.RUNNER)
+        except BaseException as error:  # noqa: BLE001 - settled and decided about
+            return self._raised(error, step, task.cancelling() - cancelling)
         finally:
             _context.leave(token)
             driver.attempting.discard(task)
             self._look_for_cancel(step, task.cancelling() - cancelling)
+
+    def _raised(self, error: BaseException, step: Step, cancels: int) -> Raised:
+        """Return what an attempt raised, for its ladder; what came of beginning a second call passes on."""
+        live = self._driver.live
+        if live.broken is error or (live.detached and not isinstance(error, Exception)):
+            raise error
+        if not isinstance(error, Exception):
+            self._cancelled = error
+            return Raised(error, cause=Cause.RUNNER)
+        if cancels > 0 and dressed_cancel(error):
+            cut = asyncio.CancelledError(f"{step.tool.name} answered its cancel with {type(error).__name__}")
+            cut.__cause__ = error
+            return self._cut(cut)
+        return Raised(error, cause=Cause.LOOP) if is_control_flow(error) else Raised(error)
+
+    async def _paced(self, call: Call) -> object:
+        """Make an attempt that is measured, with a second call beside it where it is slow."""
+        step, clock, pace = call.step, self._driver.live.clock, pace_of(call)
+        after_s = None if pace is None else pace.begun()
+        started_s = clock.monotonic_s()
+        outcome: Any
+        if pace is None or after_s is None:
+            extra = call.injected or {}
+            outcome = await bounded(step.tool.fn(*step.given, **step.named, **extra), call.timeout_s)
+        else:
+            outcome = await hedged(self._driver, call, pace, after_s)
+        if type(outcome) is Raised:
+            if outcome.cause is Cause.RUNNER:
+                self._cancelled = outcome.error
+        elif pace is not None:
+            pace.took(clock.monotonic_s() - started_s)
+        return outcome
 
     def _unmade(self, call: Call) -> Raised | None:
         """Return what comes of an attempt that was begun and is not to be made; None: make it."""

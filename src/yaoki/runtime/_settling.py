@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._past import Past
     from yaoki.runtime._step import Step
 
-__all__ = ["Kept", "Rejected", "at_rung", "decide_for", "ended_settle", "judge", "moved_on", "settle"]
+__all__ = ["Kept", "Rejected", "at_rung", "decide_for", "ended_settle", "failure_of", "judge", "moved_on", "settle"]
 
 _SYNCED_SETTLE = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
 
@@ -127,16 +127,25 @@ def _failed(live: Live, step: Step, begin: Begin, raised: Raised) -> Steps:
         if doubt and not told:
             yield Write(step.key, question_of(live, step, past, "doubt"))
         raise error
-    now_ms = live.now_ms()
-    failure = raised.failure
-    if failure is None:
-        failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
-    if failure.kind is FailureKind.PROGRAMMING and raised.failure is None:  # a bug: whoever reads it needs the line
-        code = getattr(step.tool.fn, "__code__", None)
-        failure = placed(failure, error, code.co_filename if code is not None else "")
+    failure = failure_of(step, raised, live.now_ms())
+    if raised.beside is not Executed.NO:
+        failure = msgspec.structs.replace(failure, executed=strongest(failure.executed, raised.beside))
     before = live.history.steps[step.key].executed
     failure = keyed_conflict(failure, begin.effect, before)
     yield from _settle_failure(live, step, begin, failure, thread_alive=raised.thread_alive)
+
+
+def failure_of(step: Step, raised: Raised, now_ms: int) -> Failure:
+    """Return what a call that raised met."""
+    if raised.failure is not None:
+        return raised.failure
+    if raised.timed_out:
+        return attempt_timed_out(step.tool.timeout_s)
+    failure = classify(raised.error, now_ms=now_ms)
+    if failure.kind is FailureKind.PROGRAMMING:  # a bug: whoever reads it needs the line
+        code = getattr(step.tool.fn, "__code__", None)
+        failure = placed(failure, raised.error, code.co_filename if code is not None else "")
+    return failure
 
 
 def _cancelled(live: Live, begin: Begin, raised: Raised) -> Settle:

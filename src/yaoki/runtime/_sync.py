@@ -15,6 +15,7 @@ from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend,
 from yaoki.runtime._entering import enter_inline
 from yaoki.runtime._failures import arguments_changed
 from yaoki.runtime._groups import charge_of
+from yaoki.runtime._hedging import hedged_in_threads, pace_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
@@ -38,6 +39,7 @@ __all__ = [
     "cut_branch",
     "leave_cut",
     "not_made",
+    "pay",
     "poll_posts",
     "raise_if_timed_out",
 ]
@@ -81,6 +83,15 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         raise
     if live.observers:
         live.show(key, record)
+    if live.owed and type(record) is Settle:
+        pay(live, key)
+
+
+def pay(live: Live, key: str) -> None:
+    """Settle the second call beside an attempt that has just been settled, if there was one."""
+    owed = live.owed.pop(key, None)
+    if owed is not None:
+        commit_inline(live, *owed)
 
 
 def leave_cut(live: Live, key: str) -> None:
@@ -259,9 +270,20 @@ class SyncDriver:
         if call.injected is not None and "timeout_s" in call.injected:
             limit_s = least_left_s(branch)
             call.injected["timeout_s"] = call.timeout_s if limit_s is None else min(call.timeout_s, limit_s)
-        if tool.interrupt == "thread":
+        if tool.interrupt != "thread":
+            return call_plainly(call)
+        pace = pace_of(call)
+        if pace is None:
             return call_in_thread(call)
-        return call_plainly(call)
+        clock, after_s = self.live.clock, pace.begun()
+        started_s = clock.monotonic_s()
+        if after_s is None:
+            outcome = call_in_thread(call)
+        else:
+            outcome = hedged_in_threads(self.live, call, call_plainly, pace, after_s)
+        if type(outcome) is not Raised:
+            pace.took(clock.monotonic_s() - started_s)
+        return outcome
 
     def _wait(self, wait: Wait, branch: Branch) -> None:
         """Sleep in slices, looking for posts; a long wait parks instead, and a `run.timeout` may end it."""

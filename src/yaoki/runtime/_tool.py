@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import DeclarationError, EncodingError
-from yaoki.policy import Breaker, Retry, Rung, ladder_of
+from yaoki.policy import Breaker, Hedge, Pace, Retry, Rung, ladder_of
 from yaoki.records import Begin, Effect
 from yaoki.runtime import _context
 from yaoki.runtime._acting import refuse_rungs
@@ -109,6 +109,7 @@ class Tool(Generic[P, R]):
         scope: ScopeLike | None = None,
         retry: Retry | None = None,
         breaker: Breaker | None = _BREAKER,
+        hedge: Hedge | None = None,
         timeout_s: float = 120,
         interrupt: Literal["thread"] | None = None,
         orphan: Literal["ask", "allow"] = "ask",
@@ -136,6 +137,8 @@ class Tool(Generic[P, R]):
         self.scope = scope
         self.retry = retry or Retry()
         self.breaker = breaker
+        self.hedge = hedge
+        self.pace = Pace(hedge) if hedge is not None else None
         self.timeout_s = timeout_s
         self.deadline_ms = int(self.retry.deadline_s * 1000)
         self.recorded = (
@@ -288,6 +291,8 @@ class Tool(Generic[P, R]):
                 "With a check it is CHECKED: leave effect out."
             )
             raise DeclarationError(msg)
+        if self.hedge is not None:
+            self._refuse_hedge()
         if self.is_method and self.key_of is None and self.effect not in (Effect.READ_ONLY, Effect.IDEMPOTENT):
             return
         names = () if self.key_of is None or callable(self.key_of) else self.key_of
@@ -295,6 +300,23 @@ class Tool(Generic[P, R]):
             if name not in self.params.signature.parameters:
                 msg = f"tool {self.name}: key= names {name!r}, which is none of its parameters"
                 raise DeclarationError(msg)
+
+    def _refuse_hedge(self) -> None:
+        """Two calls at once are for tools that read, and for receivers that recognise a key."""
+        fits = callable(self.effect) or self.effect in (Effect.READ_ONLY, Effect.KEYED)
+        if self.check is not None or not fits:
+            kind = "undeclared" if self.undeclared else self.effect_of({}).name
+            msg = (
+                f"tool {self.name} is {kind} and has hedge=: of two equal calls under way both might act. "
+                "Only READ_ONLY and KEYED tools can be hedged."
+            )
+            raise DeclarationError(msg)
+        if not self.is_async and self.interrupt != "thread":
+            msg = (
+                f"tool {self.name} is plain `def` and has hedge=, but its call is made in the caller's thread: nobody "
+                'is left to make another. Add interrupt="thread", or make it async.'
+            )
+            raise DeclarationError(msg)
 
 
 class BoundTool(Generic[P, R]):
@@ -363,6 +385,7 @@ def tool(
     scope: ScopeLike | None = None,
     retry: Retry | None = None,
     breaker: Breaker | None = _BREAKER,
+    hedge: Hedge | None = None,
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
     orphan: Literal["ask", "allow"] = "ask",
@@ -387,6 +410,8 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         scope: `vendor/model/key`, or a function of the arguments; by default the tool's name.
         retry: Its ladder's bounds.
         breaker: When its scope is given a rest, for every run of the store; None neither counts nor waits for that.
+        hedge: A `Hedge`: a second, equal call once the first is slow, the first success of the two counts. For
+            READ_ONLY and KEYED tools that are async, or plain ones with `interrupt="thread"`.
         timeout_s: Bound on one attempt. An async attempt is cancelled; a sync one is not interrupted.
         interrupt: `"thread"` runs a sync attempt in a helper thread, so that it can be left at its timeout.
         orphan: After a redrive from a checkpoint or the start, whether another call of this tool than the earlier
