@@ -68,7 +68,7 @@ NEEDS YOU    2
   ticket-203  refund_agent  waiting 12m  budget: $2.00 of $2.00            yaoki top-up ticket-203 --cost-usd 2
 DEAD         1
   ticket-88   refund_agent  dead 02:31   ask_model: http.401 key revoked   yaoki show ticket-88
-ACTIVE      11   8 running (2 workers) · 3 sleeping (first until 03:09:30: anthropic cools down)
+ACTIVE      11   8 running (2 workers) · 3 sleeping (anthropic cools down until 03:09:30)
 DONE       486   472 completed · 14 capped"""
     )
 

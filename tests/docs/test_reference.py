@@ -12,7 +12,7 @@ import yaoki.escalate
 import yaoki.notify
 import yaoki.shell
 import yaoki.testing
-from yaoki import Budget, Effect, Failure, FailureKind, Receipt, Retry, Run, Runner, errors
+from yaoki import Breaker, Budget, Effect, Failure, FailureKind, Receipt, Retry, Run, Runner, errors
 from yaoki.cli._app import _VERBS
 from yaoki.cli._exits import Exit
 from yaoki.records import KINDS, State
@@ -30,7 +30,7 @@ def test_the_reference_has_every_public_name(name: str) -> None:
 
 
 def test_the_reference_has_every_field_and_method() -> None:
-    fields = [name for kind in (Receipt, Failure, Retry, Budget) for name in kind.__struct_fields__]
+    fields = [name for kind in (Receipt, Failure, Retry, Budget, Breaker) for name in kind.__struct_fields__]
     fields += [name for kind in (Run, Runner) for name in dir(kind) if not name.startswith("_") and name != "store"]
     fields += [
         *yaoki.escalate.__all__,

@@ -30,3 +30,8 @@ async def aact(how: str) -> str:
 @loop
 async def awork(run: AsyncRun, how: str) -> str:
     return await aact(how)
+
+
+@loop
+def denied(run: Run) -> str:
+    raise PermissionError(13, "no")

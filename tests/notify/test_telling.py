@@ -7,11 +7,13 @@ import signal
 import threading
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
 from tests.notify.station import Inbox
 from yaoki.journal import POSTS
 from yaoki.notify._plan import ATTEMPTS_MAX
-from yaoki.records import Question, State
+from yaoki.records import Circuit, Question, State, Value
 
 
 @pytest.mark.parametrize(
@@ -338,3 +340,67 @@ def test_posts_are_no_questions(station):
     row = station.journal.get("r")
     assert station.journal.asked(row.id) == 1
     assert POSTS == 1 << 31
+
+
+def turn(station, *circuits: Circuit) -> None:
+    """Let a run's record change what is known of scopes."""
+    row = station.journal.get("r") or station.journal.create("r", loop="work", input=b"{}")
+    if not row.epoch:
+        row = station.journal.claim(row.id).row
+    seq = station.journal._next_seq(row.id)
+    value = Value(at=station.clock.now_ms(), value=Raw(b"1"))
+    station.journal.append_ruled(row.id, row.epoch, seq, [(f"p{seq}", value)], change=lambda _: circuits)
+
+
+def opened(station, *, failures: int = 5, scope: str = "vendor/model") -> Circuit:
+    now_ms = station.clock.now_ms()
+    return Circuit(scope=scope, failures=failures, opened_ms=now_ms, until_ms=now_ms + 30_000, reason="os.ECONNRESET")
+
+
+def test_an_opened_breaker_is_told_once_with_what_to_type_and_its_failed_probes_are_not(station):
+    inbox = Inbox()
+    teller = station.teller(inbox)
+    station.all_of(teller)
+    first = opened(station)
+    turn(station, first)
+    station.all_of(teller)
+    station.clock.advance(31)
+    turn(station, replace(first, failures=6, until_ms=first.until_ms + 30_000))
+    station.all_of(teller)
+    (one,) = inbox.came
+    assert (one.kind, one.run_id) == ("breaker", "")
+    assert one.title == "vendor/model is open: 5 failures in a row, the last: os.ECONNRESET"
+    assert "yaoki breakers --reset vendor/model --store sqlite:////" in one.text
+
+
+def test_a_breaker_that_opens_again_and_again_is_told_once_in_ten_minutes_and_another_at_once(station):
+    inbox = Inbox()
+    teller = station.teller(inbox)
+    station.all_of(teller)
+    for _ in range(5):
+        turn(station, opened(station))
+        station.all_of(teller)
+        turn(station, Circuit(scope="vendor/model"))
+        station.clock.advance(100)
+    assert len(inbox.came) == 1
+    turn(station, opened(station, scope="other"))
+    station.clock.advance(110)
+    turn(station, opened(station))
+    station.all_of(teller)
+    assert [one.title.partition(" ")[0] for one in inbox.came] == ["vendor/model", "other", "vendor/model"]
+
+
+def test_a_breaker_that_has_closed_before_anybody_was_told_is_no_news(station):
+    inbox = Inbox()
+    teller = station.teller(inbox)
+    station.all_of(teller)
+    turn(station, opened(station))
+    station.journal.reset_scope("vendor/model")
+    station.all_of(teller)
+    assert inbox.came == []
+    assert len(station.journal.notable(0, 10)) == 1
+
+
+def test_of_a_breaker_nothing_is_kept_where_nobody_wants_to_be_told(station):
+    turn(station, opened(station))
+    assert station.journal.notable(0, 10) == []

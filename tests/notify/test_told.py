@@ -17,6 +17,7 @@ from tests.notify.station import listening
 from yaoki import AsyncRunner, DeclarationError, Effect, Retry, Run, Runner, loop, tool
 from yaoki.notify import Notify, command, sink_of
 from yaoki.records import State
+from yaoki.runtime._telling import Telling
 
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # apprise imports it
 
@@ -193,3 +194,37 @@ def test_a_tool_whose_first_attempts_often_fail_is_told_once_an_hour(tmp_path):
     assert [one.kind for one in came] == ["rate"]
     assert came[0].title == "flaky: 20 of its last 20 first attempts failed (100 %), whatever healed later"
     assert "yaoki stats --tool flaky --store" in came[0].text
+
+
+def test_a_breaker_that_a_run_opens_is_told_beside_the_run(tmp_path):
+    @tool(effect=Effect.READ_ONLY, scope="vendor/model", retry=Retry(attempts_max=5, base_s=0.001, cap_s=0.001))
+    def ask(n: int) -> int:
+        raise ConnectionResetError(104, "reset")
+
+    @loop
+    def work(run: Run) -> int:
+        return ask(1)
+
+    came = []
+    with Runner(f"sqlite:///{tmp_path / 's.db'}", notify=came.append) as runner:
+        assert runner.run(work.bind(), run_id="r").status is State.DEAD
+    assert sorted(one.kind for one in came) == ["breaker", "dead"]
+    (one,) = (one for one in came if one.kind == "breaker")
+    assert one.title == "vendor is open: 5 failures in a row, the last: os.ECONNRESET"
+
+
+def test_what_happens_before_the_first_look_is_told(tmp_path, monkeypatch):
+    ended = threading.Event()
+    tell = Telling._tell
+
+    def late(self, sink, worker) -> None:
+        ended.wait(30)
+        tell(self, sink, worker)
+
+    monkeypatch.setattr(Telling, "_tell", late)
+    came = []
+    with Runner(f"sqlite:///{tmp_path / 's.db'}", notify=came.append) as runner:
+        assert runner.run(agents.work.bind("reset"), run_id="r").status is State.WAITING
+        assert runner.run(agents.denied.bind(), run_id="d").status is State.DEAD
+        ended.set()
+    assert [one.run_id for one in came] == ["r", "d"]

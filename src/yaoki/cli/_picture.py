@@ -29,7 +29,7 @@ _BY_STATE = {
 """Where nothing else is known; every other state is done."""
 
 _LATE_MS = 5_000
-_FOR_SOMEBODY = ("person", "budget", "signal")
+_FOR_SOMEBODY = ("person", "budget", "signal", "pause")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -162,7 +162,7 @@ def _row(receipt: Receipt[Any], group: str, now: Now, commands: Commands, pictur
     text = redact(picture.asking.get(receipt.run_id) or receipt.text)
     when = _when(receipt, now)
     command = commands.verb("show", receipt.run_id)
-    if receipt.status is State.WAITING and receipt.waits_for in ("budget", "signal") and receipt.next_action:
+    if receipt.status is State.WAITING and receipt.waits_for in ("budget", "signal", "pause") and receipt.next_action:
         command = commands.dress(receipt.next_action)
     return [*head, (when, role), (text, ""), (command, "command")]
 
@@ -184,6 +184,7 @@ _MOVED = {
     "person": "answered, or told to stop",
     "budget": "topped up, or told to stop",
     "signal": "signalled, or told to stop",
+    "pause": "its scope is unpaused, or told to stop",
     "time": "woken early, or told to stop",
 }
 
@@ -213,12 +214,18 @@ def _summary(group: Group, picture: Picture, now: Now) -> str:
             part += f" (the oldest for {now.since(picture.pending_since)}: do the workers serve its loop?)"
         first = picture.first_asleep
         if state is State.SLEEPING and first is not None:
-            why = f": {redact(first.text)}" if first.text else ""
-            part += f" (first until {now.time(first.wake_at)}{why})"
+            part += f" ({_asleep(redact(first.text), now.time(first.wake_at))})"
         parts.append(part)
     if group.name == "done" and picture.cost_usd:
         parts.append(money(picture.cost_usd))
     return " · ".join(parts)
+
+
+def _asleep(why: str, until: str) -> str:
+    """Return for what the first sleeping run sleeps, and until when."""
+    if " cools down" in why or " is open" in why:
+        return f"{why} until {until}"
+    return f"first until {until}: {why}" if why else f"first until {until}"
 
 
 def changed_line(receipt: Receipt[Any], at_ms: int, now: Now) -> Line:

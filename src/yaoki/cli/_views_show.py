@@ -95,7 +95,7 @@ def _headline(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, left
 def _headline_time(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, left: bool) -> str:
     match receipt.status:
         case State.WAITING:
-            whom = {"person": "you", "budget": "a budget", "signal": "a signal", "code": "code"}
+            whom = {"person": "you", "budget": "a budget", "signal": "a signal", "code": "code", "pause": "an unpause"}
             since = receipt.waiting_since
             wait = f" since {now.time(since)} ({now.since(since)})" if since else ""
             return f" for {whom.get(receipt.waits_for, receipt.waits_for or 'somebody')}{wait}"
@@ -175,6 +175,8 @@ def _asleep(receipt: Receipt[Any], entries: Sequence[Entry], now: Now, *, asked:
     if not waiting:
         return [line(redact(receipt.text))] if receipt.text and not asked else []
     lines: list[Line] = []
+    if " cools down" in receipt.text or " is open" in receipt.text:
+        lines.append(line((redact(receipt.text), "ask"), f" until {now.time(receipt.wake_at)}"))
     for row in waiting:
         lines.append(line((short_call(redact(row.what)), "head"), ": ", note_of(row, now)))
         if row.said:

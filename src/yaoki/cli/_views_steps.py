@@ -190,8 +190,8 @@ class _Story:
     def _hold(self, key: str, hold: Hold) -> None:
         row = self._row(key, hold.at, hold.call)
         if row.outcome in ("", "waiting"):
-            row.outcome, row.note = "waiting", f"for {hold.reason}" if hold.reason != "sleep" else "asleep"
-            row.next_at = 0 if hold.reason in ("question", "signal", "budget") else hold.until
+            row.outcome, row.note = "waiting", _HELD.get(hold.reason, f"for {hold.reason}")
+            row.next_at = 0 if hold.reason in ("question", "signal", "budget", "pause") else hold.until
 
     def _otherwise(self, key: str, record: Adopt | Undo) -> None:
         """Note what a step got by no attempt of its own, or lost."""
@@ -228,6 +228,14 @@ class _Story:
         if row.outcome != "UNKNOWN":
             row.outcome = "asked"
             row.note = question.id
+
+
+_HELD = {
+    "sleep": "asleep",
+    "breaker": "its scope is open",
+    "cooldown": "its scope cools down",
+    "pause": "its scope is paused",
+}
 
 
 def _name_of(key: str) -> str:

@@ -46,10 +46,16 @@ FORGET = """
             limit max(0, (select count(*) from scope) - ?2))"""
 BRAKE_ON = "insert into brake (scope, by, at_ms) values (?, ?, ?) on conflict (scope) do nothing"
 BRAKE_OFF = "delete from brake where scope = ?"
+# Somebody is to be told that a scope has opened: once in a while, however often it opens.
+NOTE_OPENED = """
+    insert into notable (run, epoch, what, subject, note, at_ms) select 0, 0, 'breaker', ?1, ?2, ?3
+    where exists (select 1 from target)
+        and not exists (select 1 from notable where run = 0 and what = 'breaker' and subject = ?1 and at_ms > ?4)"""
 WAKE_PAUSED = """
     update run set state = 'pending', wake_ms = 0, changed_ms = ?1
     where state in ('waiting', 'sleeping') and waits_for = 'pause'"""
 _FIELDS = tuple(field.name for field in msgspec.structs.fields(Circuit))
+OPENED_QUIET_MS = 600_000
 SCOPES_MAX = 1_000
 """More scopes that are not well are not remembered: the closed ones that changed longest ago are forgotten first."""
 
@@ -128,8 +134,11 @@ class Scoping(Fleet):
         if one.well and one.cool_ms <= now_ms:
             cursor.execute(DROP, (one.scope,))
             return
-        if one.scope not in self.seen_scopes.circuits:
+        before = self.seen_scopes.circuits.get(one.scope)
+        if before is None:
             cursor.execute(FORGET, (now_ms, SCOPES_MAX - 1))
+        if one.opened_ms and not (before is not None and before.opened_ms):
+            cursor.execute(NOTE_OPENED, (one.scope, one.reason, now_ms, now_ms - OPENED_QUIET_MS))
         cursor.execute(KEEP, (*(getattr(one, name) for name in _FIELDS), now_ms))
 
     # --- by hand

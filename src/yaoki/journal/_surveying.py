@@ -22,7 +22,7 @@ WAITING = f"""
     select {COLUMNS} from run where state = 'waiting' and (?1 = '' or loop = ?1) order by changed_ms, id limit ?2"""  # noqa: S608 - constants
 ASLEEP_FOR = f"""
     select {COLUMNS} from run where state = 'sleeping' and (?1 = '' or loop = ?1)
-        and waits_for in ('person', 'budget', 'signal') order by id limit ?2"""  # noqa: S608
+        and waits_for in ('person', 'budget', 'signal', 'pause') order by id limit ?2"""  # noqa: S608
 OVERDUE = f"""
     select {COLUMNS} from run indexed by run_wake where loop = ?1 and wake_ms > 0 and wake_ms < ?2
         and state = 'sleeping' order by wake_ms limit ?3"""  # noqa: S608
@@ -36,8 +36,13 @@ LATEST_ENDED = f"""
     select {COLUMNS} from run indexed by run_ended where ended_ms > 0 and (?1 = '' or loop = ?1) and state = ?2
     order by ended_ms desc limit ?3"""  # noqa: S608
 
+WAITING_NOTES = """
+    select note, count(*), min(name) from run where state = ?1 and waits_for = ?2 group by note
+    order by count(*) desc limit 1000"""
 CHANGED = f"""
     select {COLUMNS} from run where changed_ms >= ?1 and (?2 = '' or loop = ?2) order by changed_ms, id limit ?3"""  # noqa: S608
+_SCOPE_NOTES = (" is open", " cools down", " is paused")
+"""What follows the scope in the line of a run that waits for it; `policy.Bar.text` writes it."""
 
 
 class Surveying(Reading):
@@ -81,6 +86,17 @@ class Surveying(Reading):
     def changed_since(self, since_ms: int, limit: int, *, loop: str = "") -> list[RunRow]:
         """Return runs whose state changed at that time or later, in that order; looks at all runs."""
         return [row_of(row) for row in self._read(CHANGED, (since_ms, loop, limit))]
+
+    def waiting_for_scopes(self) -> dict[str, tuple[int, str]]:
+        """Return how many runs sleep or wait for each scope, and one of them; reads the notes of all that do."""
+        found: dict[str, tuple[int, str]] = {}
+        for state, waits_for in (("sleeping", "time"), ("waiting", "pause"), ("sleeping", "pause")):
+            for note, count, name in self._read(WAITING_NOTES, (state, waits_for)):
+                scope = next((note.partition(said)[0] for said in _SCOPE_NOTES if said in note), "")
+                if scope:
+                    before, first = found.get(scope, (0, name))
+                    found[scope] = before + count, min(first, name)
+        return found
 
     def _loops(self, loop: str) -> Collection[str]:
         return [loop] if loop else {name for name, _ in self.counts()}

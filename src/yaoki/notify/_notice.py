@@ -22,8 +22,11 @@ class Notice(Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    kind: Literal["waiting", "dead", "capped", "rate", "digest"]
-    """waiting: somebody is needed · rate: first attempts fail too often · digest: several at once."""
+    kind: Literal["waiting", "dead", "capped", "breaker", "rate", "digest"]
+    """
+    waiting: somebody is needed · breaker: a scope failed so often that nothing begins there, of any run ·
+    rate: first attempts fail too often · digest: several at once.
+    """
     title: str
     text: str
     run_id: str = ""

@@ -147,7 +147,7 @@ class _Apprise(_Sink):
         super().__init__(scheme, url)
 
     def send(self, notice: Notice) -> None:
-        kinds = {"dead": "failure", "waiting": "warning", "rate": "warning", "capped": "warning"}
+        kinds = {"dead": "failure", "waiting": "warning", "rate": "warning", "breaker": "warning", "capped": "warning"}
         import logging
 
         with self._apprise.LogCapture(level=logging.WARNING, fmt="%(message)s") as log:

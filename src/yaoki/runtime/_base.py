@@ -115,7 +115,7 @@ class Base:
                 sync_every_ms=self._sync_every_ms,
             )
             if self._telling is not None:
-                self._telling.start(self._journal.worker)
+                self._telling.start(self._journal)
 
     def _close(self) -> None:
         if self._telling is not None:

@@ -108,7 +108,7 @@ class History:
         self.ended: Ended | None = None
         self.replanned: list[Failure] = []
         self.unavailable: set[str] = set()
-        """Scopes that this run does not use any more."""
+        """Scopes that this run does not use any more; a redrive orders their use again."""
         self.stale_tools: set[str] = set()
         """Tools of which an earlier pass left effects: new calls of them are held against these."""
         self._starts_ahead = 0
@@ -283,7 +283,7 @@ class History:
         if record.value is not ABSENT:
             past.value_seq = seq
         if record.unavailable:
-            self.note_unavailable(record)
+            self.unavailable.add(record.unavailable)
         failure = record.failure
         if record.attempt and (failure is None or failure.scope is not Scope.PROCESS):
             self.progress_deaths = self.deaths
@@ -294,11 +294,6 @@ class History:
             if asker is not None:
                 joined = self.step_ever(asker.hold.joins) if asker.hold is not None and not asker.begun else None
                 (joined or asker).note_not_happened()
-
-    def note_unavailable(self, settle: Settle) -> None:
-        """Use a scope no more, if a settle names one; a redrive orders its use again."""
-        if settle.unavailable:
-            self.unavailable.add(settle.unavailable)
 
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision

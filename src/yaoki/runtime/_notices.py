@@ -27,7 +27,12 @@ _TEXT_MAX = 3_500
 _TITLE_MAX = 120
 _ASKS_SHOWN = 3
 _LISTED = 10
-_NEEDS = {"person": "waits for you", "budget": "has used up its budget", "signal": "waits for a signal"}
+_NEEDS = {
+    "person": "waits for you",
+    "budget": "has used up its budget",
+    "signal": "waits for a signal",
+    "pause": "waits for a scope that is paused",
+}
 _STANDING = {"waiting": (State.WAITING, State.SLEEPING), "dead": (State.DEAD,), "capped": (State.CAPPED,)}
 
 
@@ -52,7 +57,8 @@ class News(NamedTuple):
 def news_of(journal: Journal, target: Target, one: Notable) -> News | None:
     """Return it as news, or None: somebody has acted already, or the target knows."""
     if not one.run:
-        return News(one, None)
+        well = one.what == "breaker" and not _is_open(journal, one.subject)
+        return None if well else News(one, None)
     row = journal.numbered(one.run)
     if row is None:
         return None
@@ -72,6 +78,8 @@ def news_of(journal: Journal, target: Target, one: Notable) -> News | None:
 def notice_of(journal: Journal, news: News, now_ms: int) -> Notice:
     """Return the message about one thing."""
     one, row = news.one, news.row
+    if row is None and one.what == "breaker":
+        return _opened(journal, news)
     if row is None:
         commands = [Move(("stats", "--tool", one.subject), "by kind and over time")]
         return _notice(journal, news, "rate", one.note, one.note, commands)
@@ -83,6 +91,25 @@ def notice_of(journal: Journal, news: News, now_ms: int) -> Notice:
     commands = [*moves(receipt), Move(("show", row.name), "what it did, and why")]
     kind: Any = one.what
     return _notice(journal, news, kind, f"{row.name} {state}: {why}", why, commands)
+
+
+def _opened(journal: Journal, news: News) -> Notice:
+    scope = news.one.subject
+    circuit = journal.scopes().circuits.get(scope)
+    failures = f"{circuit.failures} failures in a row" if circuit is not None else "it failed often"
+    why = f"{failures}, the last: {redact(circuit.reason if circuit is not None else news.one.note)}"
+    text = f"{scope}: {why}. No run begins anything there but one probe at a time; once one succeeds, all go on."
+    commands = [
+        Move(("breakers",), "when it is probed next, and who waits"),
+        Move(("breakers", "--reset", scope), "it is well again: forget it"),
+        Move(("pause", scope), "no more probes either"),
+    ]
+    return _notice(journal, news, "breaker", f"{scope} is open: {why}", text, commands)
+
+
+def _is_open(journal: Journal, scope: str) -> bool:
+    circuit = journal.scopes().circuits.get(scope)
+    return circuit is not None and bool(circuit.opened_ms)
 
 
 def _waiting(journal: Journal, news: News, receipt: Receipt[Any], now_ms: int) -> Notice:
@@ -118,7 +145,14 @@ def _notice(journal: Journal, news: News, kind: Any, title: str, text: str, comm
 
 def digest_of(journal: Journal, news: Sequence[News]) -> Notice:
     """Return one message about many things: how many of each, the first of them, and the command that lists them."""
-    words = {"waiting": "waiting", "asks": "waiting", "dead": "dead", "capped": "capped", "rate": "failing often"}
+    words = {
+        "waiting": "waiting",
+        "asks": "waiting",
+        "dead": "dead",
+        "capped": "capped",
+        "breaker": "open",
+        "rate": "failing often",
+    }
     counts = Counter(words[one.one.what] for one in news)
     title = f"{len(news):,} to look at: {' · '.join(f'{count:,} {word}' for word, count in counts.items())}"
     lines: list[str] = []

@@ -185,7 +185,8 @@ class Scopes:
             return changed
 
         live.journal.append_ruled(live.run, live.epoch, seq, items, change=change, charge=charge)
-        live.history.note_unavailable(items[0][1])
+        if items[0][1].unavailable:
+            live.history.unavailable.add(items[0][1].unavailable)
         self.turned = tuple(turned)
 
     def _probe(self, key: str, until_ms: int = 0) -> Probe:

@@ -193,9 +193,17 @@ class Telling:
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def start(self, worker: int) -> None:
-        """Begin to tell, as that worker."""
+    def start(self, journal: Journal) -> None:
+        """
+        Begin to tell, as the worker of a journal; what happens from here on is news.
+
+        Raises:
+            JournalError: The store cannot be written.
+        """
         self._stopped.clear()
+        for sink in self._sinks:  # before the first run, which may have ended when the threads come to it
+            journal.add_target(sink.name, sink.shown)
+        worker = journal.worker
         self._threads = [
             threading.Thread(target=self._tell, args=(sink, worker), name="yaoki-notify", daemon=True)
             for sink in self._sinks
