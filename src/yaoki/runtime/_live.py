@@ -162,9 +162,12 @@ class Branch:
     @property
     def replaying(self) -> bool:
         """Whether the journal says that a `run.timeout` or a raise ended this branch, which has yet to happen again."""
-        return bool(self.ended_by_raise) or any(
-            timeout.recorded_seq and not timeout.fired for timeout in self.all_timeouts()
-        )
+        here: Branch | None = self
+        while here is not None:
+            if here.ended or (here.timeouts and any(one.recorded_seq and not one.fired for one in here.timeouts)):
+                return True
+            here = here.parent
+        return False
 
     @property
     def ended_by_raise(self) -> str:
