@@ -24,6 +24,7 @@ from yaoki.errors import (
     StoreCorrupt,
     StoreRefused,
     TerminalError,
+    Unverified,
     YaokiError,
 )
 from yaoki.policy import Breaker, Budget, Retry
@@ -44,6 +45,7 @@ from yaoki.runtime import (
     ToolCall,
     ToolResult,
     Usage,
+    Verdict,
     loop,
     retry,
     tool,
@@ -93,7 +95,9 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolbox",
+    "Unverified",
     "Usage",
+    "Verdict",
     "YaokiError",
     "classify",
     "loop",

@@ -60,6 +60,7 @@ __all__ = [
     "StoreCorrupt",
     "StoreRefused",
     "TerminalError",
+    "Unverified",
     "YaokiError",
 ]
 
@@ -94,6 +95,25 @@ class StepFailed(YaokiError):  # noqa: N818 - the contract's name
 
 def _rebuild_step_failed(message: str, failure: Failure, run_id: str, step: str, attempts: int) -> StepFailed:
     return StepFailed(message, failure=failure, run_id=run_id, step=step, attempts=attempts)
+
+
+class Unverified(YaokiError):  # noqa: N818 - the contract's words
+    """
+    A result that its verifier does not accept. Raised out of a loop, its run ends `capped`, or makes a new pass.
+
+    `@loop(verify=)` raises it; a loop with a verifier of its own may. `value` is the run's partial value then.
+    """
+
+    code: ClassVar[str] = "output.unverified"
+
+    def __init__(self, message: str, evidence: str = "", value: object = None) -> None:
+        super().__init__(message, evidence, value)
+        self.message = message
+        self.evidence = evidence
+        self.value = value
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class _RunError(YaokiError):

@@ -56,6 +56,8 @@ class Halt(Struct, frozen=True, kw_only=True):
     step: str = ""
     diff: str = ""
     failure: Failure | None = None
+    value: bytes | None = None
+    """What a capped run leaves; else it is the state that was saved last."""
 
 
 class Driver(Protocol):

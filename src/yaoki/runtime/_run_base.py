@@ -81,6 +81,11 @@ class RunBase:
         found: dict[str, float] = self._recorded("remaining", read)
         return found
 
+    @property
+    def capped(self) -> str:
+        """The budget that was used up as the loop's turns ended, as `budget.turns`; nothing while there is more."""
+        return self._live.capped
+
     def now(self) -> datetime:
         """Return the time, UTC; a replay sees the same."""
         found: int = self._recorded("now", self._live.now_ms)
