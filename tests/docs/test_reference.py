@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import yaoki
+import yaoki.agent
 import yaoki.escalate
 import yaoki.notify
 import yaoki.shell
@@ -35,6 +36,7 @@ def test_the_reference_has_every_field_and_method() -> None:
     fields += [name for kind in (Run, Runner) for name in dir(kind) if not name.startswith("_") and name != "store"]
     fields += [
         *yaoki.escalate.__all__,
+        *yaoki.agent.__all__,
         *(name for name in yaoki.verify.__all__ if name.islower()),
         *(name for name in yaoki.shell.__all__ if name.islower()),
         *yaoki.shell.ShellResult.__struct_fields__,

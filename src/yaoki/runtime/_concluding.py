@@ -91,8 +91,8 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
     if error is not None:
         failure = _failure_of(live, error)
         if isinstance(error, Unverified):
-            value = _encoded(live, error.value)
-            return Halt(to="capped", text=str(error), stopped_by="verify", failure=failure, value=value)
+            by = live.capped or "verify"
+            return Halt(to="capped", text=str(error), stopped_by=by, failure=failure, value=_partial(live, error.value))
         if isinstance(error, StepFailed):
             text = _line(failure, error.step)
             return Halt(to="dead", text=text, stopped_by="step", step=error.step, failure=failure)
@@ -138,6 +138,14 @@ def _encoded(live: Live, value: object) -> bytes:
         msg = f"it has {len(data):,} bytes; result_max_bytes is {live.limits.result_max_bytes:,}"
         raise EncodingError(msg)
     return data
+
+
+def _partial(live: Live, value: object) -> bytes | None:
+    """Return what was not accepted, as the loop's value; None where it is not even of its type."""
+    try:
+        return None if value is None else _encoded(live, value)
+    except EncodingError:
+        return None
 
 
 def _end(live: Live, halt: Halt) -> None:
