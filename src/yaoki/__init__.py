@@ -26,7 +26,7 @@ from yaoki.errors import (
     TerminalError,
     YaokiError,
 )
-from yaoki.policy import Budget, Retry
+from yaoki.policy import Breaker, Budget, Retry
 from yaoki.records import Effect, Failure, FailureKind, Group
 from yaoki.runtime import (
     INJECTED,
@@ -57,6 +57,7 @@ __all__ = [
     "AnswerRefused",
     "AsyncRun",
     "AsyncRunner",
+    "Breaker",
     "Budget",
     "DeclarationError",
     "Effect",

@@ -15,9 +15,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, ForwardRef, Literal, Protocol, cast, get_args, get_origin
 
 import msgspec
-from msgspec import inspect as _types
+from msgspec import inspect
 from msgspec.json import Decoder, Encoder
 
+from yaoki._types import customs_in, odd_keys
 from yaoki.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def canonical(value: object) -> bytes:
 
 def _build(annotation: object) -> Codec:
     try:
-        tree = _types.type_info(annotation)
+        tree = inspect.type_info(annotation)
         decoder = Decoder(cast("type[object]", annotation), dec_hook=_dec_hook)
     except NameError as error:
         raise _unresolved(annotation, str(error)) from error
@@ -176,10 +177,13 @@ def _build(annotation: object) -> Codec:
             raise _unresolved(annotation, "a forward reference") from error
         msg = f"{_name(annotation)} cannot be carried as JSON: {_bounded(error)}. Use {_INSTEAD}."
         raise EncodingError(msg) from error
-    for custom in _customs(tree, set()):
+    for custom in customs_in(tree):
         if not _is_model(custom) and custom is not object:
             msg = f"{_name(annotation)}: {_name(custom)} cannot be carried as JSON. Use {_INSTEAD}."
             raise EncodingError(msg)
+    for kind in odd_keys(tree):
+        msg = f"{_name(annotation)}: JSON has no {kind} as a key of a dict. Use text or numbers, or a list of pairs."
+        raise EncodingError(msg)
     return Codec(annotation, decoder.decode)
 
 
@@ -191,22 +195,6 @@ _INSTEAD = "a dataclass, a msgspec Struct, a pydantic model or JSON types; clien
 def _unresolved(annotation: object, what: str) -> UnresolvedAnnotation:
     msg = f"{_name(annotation)}: {what}. Import it at run time, not only under TYPE_CHECKING."
     return UnresolvedAnnotation(msg)
-
-
-def _customs(node: object, seen: set[int]) -> Iterator[object]:
-    """Yield the classes in a type tree that msgspec leaves to its hooks."""
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    if isinstance(node, _types.CustomType):
-        yield node.cls
-    elif isinstance(node, (_types.Type, _types.Field)):
-        for name in node.__struct_fields__:
-            if name != "cls":
-                yield from _customs(getattr(node, name), seen)
-    elif isinstance(node, tuple):
-        for item in cast("tuple[object, ...]", node):
-            yield from _customs(item, seen)
 
 
 def _holds_forward_ref(annotation: object) -> bool:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from yaoki.records import Record  # noqa: TC001 - msgspec reads the annotations, where events are decoded
+from yaoki.records import Circuit, Record  # noqa: TC001 - msgspec reads the annotations, where events are decoded
 
 __all__ = ["Event", "Observer", "tell"]
 
@@ -20,6 +20,8 @@ class Event(Struct, frozen=True):
     key: str
     """The step's identity, or empty for the run itself."""
     record: Record
+    circuits: tuple[Circuit, ...] = ()
+    """Breakers that this record opened (`opened_ms`) or closed, for every run of the store."""
 
 
 Observer: TypeAlias = Callable[[Event], None]

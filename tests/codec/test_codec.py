@@ -438,3 +438,36 @@ def test_a_large_value_is_refused_just_where_one_of_its_numbers_is_none(items: l
     else:
         with pytest.raises(EncodingError, match="JSON has no such number"):
             codec_for(list[Any]).encode(value)
+
+
+class Frozen(msgspec.Struct, frozen=True):
+    n: int
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        dict[tuple[int, int], str],
+        list[dict[frozenset[int], str]],
+        dict[Frozen, int],
+        dict[bool, int],
+        dict[str | None, int],
+    ],
+)
+def test_a_dict_whose_keys_are_no_text_and_no_number_is_refused_when_it_is_declared(annotation):
+    with pytest.raises(EncodingError, match="as a key of a dict"):
+        codec_for(annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (dict[int, str], {1: "a"}),
+        (dict[Color, int], {Color.RED: 1}),
+        (dict[UUID, int], {UUID(int=1): 2}),
+        (dict[Literal["a"] | int, int], {"a": 1}),
+    ],
+)
+def test_a_dict_whose_keys_stand_for_text_comes_back(annotation, value):
+    codec = codec_for(annotation)
+    assert codec.decode(codec.encode(value)) == value

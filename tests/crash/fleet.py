@@ -82,7 +82,7 @@ class Waits:
         self._count, self._worst = 0, 0.0
 
     def watch(self, journal: Journal) -> None:
-        for name in ("append", "append_batch", "leave"):
+        for name in ("append", "append_if", "append_ruled", "append_batch", "leave"):
             setattr(journal, name, self._timed(getattr(journal, name)))
 
     def _timed(self, method):

@@ -45,7 +45,7 @@ RUN = "run-1"
 GROUP = "night"
 RESIDENCIES_MOST = 300
 NANO_USD = 2e-9
-HOOKED = ("create", "claim", "begin", "append", "append_batch", "leave", "sync")
+HOOKED = ("create", "claim", "append", "append_if", "append_ruled", "append_batch", "leave", "sync")
 
 
 @dataclass(frozen=True)

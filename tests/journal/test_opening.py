@@ -13,7 +13,7 @@ import pytest
 
 from tests.journal.store import StillClock, begun, edit, kill, note, open_at, photo, start, texts, url_of, wait_said
 from yaoki.errors import JournalError, StoreCorrupt, StoreRefused
-from yaoki.journal import Journal, _connect, _place
+from yaoki.journal import Journal, _connect, _place, _schema
 from yaoki.journal._place import default_fs_type, path_of
 from yaoki.journal._schema import VERSION
 
@@ -317,8 +317,6 @@ def test_a_store_that_another_process_creates_while_we_look_at_it_is_ours(tmp_pa
 def test_an_older_store_is_brought_forward_in_place(tmp_path, monkeypatch):
     path = tmp_path / "s.db"
     open_at(path).close()
-    from yaoki.journal import _schema
-
     later = [*_schema.migrations(), (NEWER, "alter table run add column colour text not null default '';\n")]
     for module in (_schema, _place):
         monkeypatch.setattr(module, "VERSION", NEWER)

@@ -20,9 +20,12 @@ KINDS = {
     ),
     3: (
         "Settle",
-        "at attempt rung outcome value value_lost executed failure decision output cause timeout used uncounted",
+        (
+            "at attempt rung outcome value value_lost executed failure decision output cause timeout used uncounted"
+            " unavailable"
+        ),
     ),
-    4: ("Hold", "at since until reason action args call deadline_at joins schema"),
+    4: ("Hold", "at since until reason action args call deadline_at joins schema rung"),
     5: ("Adopt", "at source value failure slot key action args call gap"),
     6: ("Checkpoint", "at turn form state prefix"),
     7: (
@@ -40,7 +43,7 @@ KINDS = {
     16: ("Refused", "at failure call call_id"),
     17: ("Parked", "at state waits_for wake_at text diff"),
     18: ("Ended", "at state value failure step stopped_by"),
-    19: ("Redrive", "at source step pass posts by"),
+    19: ("Redrive", "at source step pass posts by failure input"),
     20: ("Cancel", "at by compensate"),
 }
 

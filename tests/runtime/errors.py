@@ -14,12 +14,6 @@ def refused() -> OSError:
     return ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
 
 
-def gone() -> httpx.HTTPStatusError:
-    """Answered, and will never be otherwise: permanent, executed no."""
-    request = httpx.Request("DELETE", "https://api.example.com/bookings/1")
-    return httpx.HTTPStatusError("404", request=request, response=httpx.Response(404, request=request))
-
-
 def reset() -> OSError:
     """Sent, and cut off: transient, executed maybe."""
     return ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")

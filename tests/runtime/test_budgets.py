@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.runtime.errors import refused, reset, status
 from tests.runtime.house import House, got
-from yaoki import INJECTED, Budget, Effect, Retry, StepFailed
-from yaoki.records import State
+from yaoki import INJECTED, Budget, DeclarationError, Effect, Retry, StepFailed
+from yaoki.records import Parked, State
 
 READ = Effect.READ_ONLY
 
@@ -272,3 +274,99 @@ def test_a_gap_is_noted_once_over_replays(house):
 
     assert house.die(work.bind()) == -9
     assert house.run(work.bind()).gaps == ["no weather for Kyoto"]
+
+
+def test_a_wait_for_a_vendors_budget_costs_no_deadline_although_the_run_sleeps_beside_it(house):
+    @house.tool(effect=READ)
+    def ask() -> str:
+        if house.note("ask") == 1:
+            raise status(429, text='{"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}')
+        return "ok"
+
+    @house.loop
+    async def work(run) -> list[object]:
+        async def one(n: int) -> str:
+            if n:
+                return await got(ask())
+            for _ in range(2):
+                await got(run.sleep(3600))
+            return "slept"
+
+        return [one.value for one in await got(run.map(house.fn(one), [0, 1]))]
+
+    receipt = house.run(work.bind(), observers=[topped_up_at_the_second_sleep(house)])
+    assert (receipt.unwrap(), house.done) == (["slept", "ok"], ["ask", "ask"])
+
+
+def test_a_wait_for_the_runs_budget_before_a_first_attempt_leaves_it_its_whole_time(house):
+    given = []
+
+    @house.tool(timeout_s=10)
+    def charge(n: int, *, timeout_s: float = INJECTED) -> str:
+        given.append(timeout_s)
+        return "ok"
+
+    @house.loop(budget=Budget(calls=1))
+    async def work(run) -> list[object]:
+        async def one(n: int) -> str:
+            if n:
+                await got(run.sleep(n - 1))
+                return await got(charge(n))
+            for _ in range(2):
+                await got(run.sleep(7200))
+            return "slept"
+
+        return [one.value for one in await got(run.map(house.fn(one), [0, 1, 2]))]
+
+    receipt = house.run(work.bind(), observers=[topped_up_at_the_second_sleep(house)])
+    assert (receipt.unwrap(), given) == (["slept", "ok", "ok"], [10, 10])
+
+
+def test_a_wait_for_the_runs_budget_between_attempts_costs_no_deadline(house):
+    @house.tool(effect=READ, retry=Retry(base_s=1, cap_s=1))
+    def ask() -> str:
+        if house.note("ask") == 1:
+            raise refused()
+        return "ok"
+
+    @house.loop(budget=Budget(calls=1))
+    async def work(run) -> list[object]:
+        async def one(n: int) -> str:
+            if n:
+                return await got(ask())
+            for _ in range(2):
+                await got(run.sleep(3600))
+            return "slept"
+
+        return [one.value for one in await got(run.map(house.fn(one), [0, 1]))]
+
+    receipt = house.run(work.bind(), observers=[topped_up_at_the_second_sleep(house)])
+    assert (receipt.unwrap(), house.done) == (["slept", "ok"], ["ask", "ask"])
+
+
+def topped_up_at_the_second_sleep(house: House):
+    """Top the run up, as a person does, while it sleeps for the second time."""
+    asleep = []
+
+    def seen(event) -> None:
+        if isinstance(event.record, Parked) and event.record.state == "sleeping":
+            asleep.append(event.record.at)
+            if len(asleep) == 2:
+                house.top_up(calls=5)
+
+    return seen
+
+
+@pytest.mark.parametrize(
+    "amounts", [{"tokens": float("nan")}, {"tokens": 1.5}, {"calls": True}, {"cost_usd": float("inf")}, {"calls": -1}]
+)
+def test_an_amount_that_is_none_is_refused_and_the_run_can_be_read(house, amounts):
+    @house.loop
+    async def work(run) -> str:
+        with pytest.raises(DeclarationError, match=r"run\.spend: (calls|tokens|cost_usd)="):
+            run.spend(**amounts)
+        run.spend(calls=1, tokens=2, cost_usd=10**9)
+        return "ok"
+
+    assert house.run(work.bind()).unwrap() == "ok"
+    assert house.get().spent.tokens == 2

@@ -10,7 +10,7 @@ import pytest
 
 from tests.runtime.errors import not_found, refused
 from tests.runtime.house import House, box, calls, got
-from yaoki import INJECTED, DeclarationError, Effect, StepFailed, Toolbox, ToolCall
+from yaoki import INJECTED, DeclarationError, Effect, ForModel, StepFailed, Toolbox, ToolCall
 from yaoki.records import Begin, FailureKind, Refused, State
 
 READ = Effect.READ_ONLY
@@ -205,3 +205,73 @@ def test_a_step_failed_that_leaves_a_branch_function_becomes_its_failure(house):
 
     receipt = house.run(work.bind())
     assert receipt.unwrap() == ["os.ECONNREFUSED"] * 2
+
+
+def deep(levels: int) -> dict:
+    found: dict = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall("c", "put", {"d": {"a": float("nan")}}),
+        ToolCall("c", "put", {"d": deep(3_000)}),
+        ToolCall("c", ["put"], {}),
+        ToolCall("c\ud800", "p\ud800", {}),
+        ToolCall("c", "bash", {"cmd": "rm"}),
+        ToolCall("c", "scoped", {"cmd": ""}),
+        ToolCall("c", "keyed", {"cmd": ""}),
+        ToolCall("c", "priced", {"cmd": ""}),
+        ToolCall("c", "allowed", {"cmd": ""}),
+    ],
+    ids=lambda call: str(call.name)[:8].encode("ascii", "replace").decode(),
+)
+def test_no_call_of_a_model_ends_the_run(house, call):
+    def bad(cmd: str):
+        return {}[cmd]
+
+    def echo(cmd: str) -> str:
+        return cmd
+
+    @house.tool(effect=READ)
+    def put(d: dict) -> str:
+        return repr(d)
+
+    tools = [
+        put,
+        house.tool(effect=lambda cmd: {"ls": READ}[cmd], name="bash")(echo),
+        house.tool(effect=READ, scope=lambda cmd: cmd[0], name="scoped")(echo),
+        house.tool(effect=READ, key=bad, name="keyed")(echo),
+        house.tool(effect=READ, agent=ForModel(reserve=bad), name="priced")(echo),
+        house.tool(effect=READ, approve=bad, name="allowed")(echo),
+    ]
+
+    @house.loop
+    async def work(run) -> list[bool]:
+        return [one.is_error for one in await got(run.call_tools(box(*tools), [call]))]
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.value) == (State.COMPLETED, [True])
+    assert receipt.failures == house.get().failures
+    assert len(receipt.failures) == 1
+
+
+def test_a_tool_whose_arguments_have_no_names_is_refused_where_it_is_put_into_the_box(house):
+    @house.tool(effect=READ)
+    def first(a: int, /) -> int:
+        return a
+
+    @house.tool(effect=READ)
+    def many(*a: int) -> int:
+        return sum(a)
+
+    @house.tool(effect=READ)
+    def more(a: int, **b: int) -> int:
+        return a
+
+    for one in (first, many, more):
+        with pytest.raises(DeclarationError, match="name each of them"):
+            Toolbox(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.runtime.errors import refused, reset
 from tests.runtime.house import House, got
-from yaoki import NotHappened, Retry
+from yaoki import ForModel, NotHappened, Retry
 from yaoki.records import Begin, Executed, State
 
 
@@ -137,3 +137,75 @@ def test_not_happened_at_the_last_attempt_ends_the_ladder_as_a_failure(house):
     assert receipt.status is State.DEAD
     assert receipt.asks == []
     assert receipt.failure.executed is Executed.NO
+
+
+# --- a check that fails
+
+
+def failing(house: House, first: BaseException | object, times: int = 1, **policy):
+    """Make a mail in doubt whose check says this the first times, and `found` after that."""
+
+    def sent(to: str) -> object:
+        if house.note("check") > times:
+            return happened("found")
+        if isinstance(first, BaseException):
+            raise first
+        return first
+
+    def send(to: str) -> str:
+        house.note("send")
+        raise reset()
+
+    mail = house.tool(check=house.check(sent), name="mail", retry=Retry.never, **policy)(send)
+
+    @house.loop
+    async def work(run) -> str:
+        return await got(mail("a@b"))
+
+    return work
+
+
+def test_a_check_whose_value_is_of_another_type_asks_and_no_doubt_ends_silently(house):
+    receipt = house.run(failing(house, happened(7)).bind())
+    assert receipt.waits_for == "person"
+    assert "The check failed: " in receipt.asks[0].note
+    assert "Expected `str`, got `int`" in receipt.asks[0].note
+
+
+def test_a_redriven_step_in_doubt_asks_its_check_anew(house):
+    body = failing(house, KeyError("the receiver is down"))
+    assert house.run(body.bind()).waits_for == "person"
+    house.redrive()
+    receipt = house.run(body.bind())
+    assert receipt.unwrap() == "found"
+    assert house.done == ["send", "check", "check"]
+    assert receipt.asks == [], "what was asked is moot: the check has said it"
+
+
+def test_a_check_that_failed_about_an_earlier_passs_doubt_is_asked_anew_once_the_run_is_redriven(house):
+    body = failing(house, KeyError("the receiver is down"), times=2)
+    house.run(body.bind())
+    house.later(8 * 86_400)
+    house.outside(lambda verbs: verbs.redrive("r", "checkpoint"))
+    assert house.run(body.bind()).waits_for == "person"
+    house.later(8 * 86_400)
+    assert house.run(body.bind()).stopped_by == "question.expired"
+    house.redrive()
+    assert house.run(body.bind()).unwrap() == "found"
+    assert house.done == ["send", "check", "check", "check"]
+
+
+def test_a_failed_check_of_a_tool_that_tells_asks_nobody(house):
+    body = failing(house, KeyError("down"), agent=ForModel(unsure="tell"))
+    receipt = house.run(body.bind())
+    assert (receipt.status, receipt.failure.reason) == (State.DEAD, "outcome.unknown")
+    assert receipt.asks == []
+
+
+def test_who_redrives_a_step_in_doubt_is_asked_also_of_a_tool_that_tells(house):
+    """Its check failed again: else the redrive would end in what nobody knows, without a word to whom ordered it."""
+    body = failing(house, KeyError("down"), times=2, agent=ForModel(unsure="tell"))
+    assert house.run(body.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(body.bind()).waits_for == "person"
+    assert house.done == ["send", "check", "check"]

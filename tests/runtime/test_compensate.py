@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from tests.runtime.errors import gone, refused, reset
+from tests.runtime.errors import not_found, refused, reset
 from tests.runtime.house import House, got
 from yaoki import INJECTED, AnswerRefused, Budget, DeclarationError, Effect, Local, Retry, StepFailed, tool
 from yaoki.escalate import ask, compensate
@@ -22,7 +24,7 @@ class Trip:
         def unbook(booking: str, what: str, *, idempotency_key: str = INJECTED) -> None:
             house.note(f"undo {what} ({booking}) {idempotency_key}")
             if what == undo_fails:
-                raise gone()
+                raise not_found()
 
         @house.tool(effect=Effect.KEYED, retry=TWICE, undo=unbook)
         def book(what: str, *, idempotency_key: str = INJECTED) -> str:
@@ -308,3 +310,28 @@ def test_an_async_undo_of_a_plain_tool_is_refused():
 
     with pytest.raises(DeclarationError, match="make them alike"):
         tool(undo=undo)(reads)
+
+
+@pytest.mark.parametrize("took_ms", [50, 100, 1000])
+def test_what_ends_in_the_very_moment_of_a_compensation_is_undone(async_house, took_ms):
+    house = async_house
+
+    async def unbook(result: str, n: int) -> None:
+        house.note(f"undo {n}")
+
+    @tool(undo=unbook)
+    async def book(n: int) -> str:
+        house.note(f"book {n}")
+        await asyncio.sleep(took_ms / 1000)
+        return "b"
+
+    @tool(effect=Effect.READ_ONLY, escalate=[compensate()])
+    async def bad(n: int) -> str:
+        raise not_found()
+
+    @house.loop
+    async def work(run) -> list[object]:
+        return [one.value for one in await run.map(lambda n: bad(n) if n else book(n), [0, 1])]
+
+    house.run(work.bind())
+    assert house.done == ["book 0", "undo 0"]

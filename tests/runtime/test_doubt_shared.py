@@ -306,3 +306,72 @@ def test_a_run_capped_by_its_time_does_not_swallow_a_doubt(house):
     receipt = house.run(work.bind())
     assert [ask.executed for ask in receipt.asks] == [Executed.MAYBE]
     assert receipt.status is State.WAITING
+
+
+def test_a_question_of_an_earlier_turn_that_expired_is_asked_anew_after_a_redrive(async_house):
+    house = async_house
+
+    @house.tool
+    async def charge() -> str:
+        house.note("charge")
+        await asyncio.sleep(50)
+        return "ok"
+
+    @house.loop
+    async def work(run) -> str:
+        async for state in run.turns({"turn": 0}):
+            state["turn"] += 1
+            if state["turn"] == 2:
+                return await charge()
+            try:
+                async with run.timeout(5):
+                    await charge()
+            except TimeoutError:
+                pass
+        return ""
+
+    assert house.run(work.bind()).waits_for == "person"
+    house.later(8 * 86_400)
+    assert house.run(work.bind()).stopped_by == "question.expired"
+    house.redrive()
+    receipt = house.run(work.bind())
+    assert (receipt.status, [ask.id for ask in receipt.asks]) == (State.WAITING, ["q2"])
+    house.answer("happened", "charged")
+    assert house.run(work.bind()).unwrap() == "charged"
+    assert house.done == ["charge"]
+
+
+def test_a_call_that_shares_an_answer_goes_on_when_a_timeout_cuts_whom_it_waits_for(async_house):
+    house = async_house
+
+    @house.tool(retry=Retry(base_s=80_000, cap_s=80_000, deadline_s=9_000_000))
+    async def charge() -> str:
+        if (count := house.note("charge")) == 1:
+            raise reset()
+        if count == 2:
+            raise refused()
+        return "ok"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        async def one() -> str:
+            with run.scope("one"):
+                try:
+                    async with run.timeout(2 * 86_400):
+                        return await charge()
+                except TimeoutError:
+                    return "cut"
+
+        async def two() -> str:
+            with run.scope("two"):
+                await run.sleep(1)
+                return await charge()
+
+        tasks = [asyncio.create_task(one()), asyncio.create_task(two())]
+        return [await task for task in tasks]
+
+    assert house.run(work.bind()).waits_for == "person"
+    house.later(2 * 86_400 - 2_000)
+    house.answer("not-happened")
+    assert house.run(work.bind()).unwrap() == ["cut", "ok"]
+    assert house.done == ["charge"] * 3

@@ -6,11 +6,12 @@ The rules: docs/guarantees.md, "Identity and replay".
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 import pytest
 
-from tests.runtime.house import House, got
+from tests.runtime.house import House, box, calls, got
 from yaoki import Effect, InputMismatch, RunBusy
 from yaoki.records import State
 
@@ -231,3 +232,158 @@ def test_a_run_may_be_given_no_id_and_gets_one(house):
     receipt = house.run(work.bind(), None)
     assert receipt.unwrap() == receipt.run_id
     assert receipt.run_id.startswith("work-")
+
+
+# --- a new call where the records are in another branch
+
+
+@pytest.mark.parametrize("how", ["map", "call_tools", "nested"])
+def test_a_new_call_before_branches_that_were_recorded_is_parked(house, how):
+    """The process died inside the branches: the line of the new call itself has no record."""
+    step, die = tools(house)
+
+    async def one(n):
+        await got(step(n))
+        return await got(die(n))
+
+    async def branches(run):
+        if how == "call_tools":
+            return await got(run.call_tools(box(step, die), calls(("step", {"n": 1}), ("die", {"n": 2})), limit=1))
+        if how == "map":
+            return await got(run.map(house.fn(one), [1, 2], limit=1))
+
+        async def outer(_):
+            await got(run.map(house.fn(one), [1, 2], limit=1))
+
+        return await got(run.map(house.fn(outer), [1]))
+
+    async def before(run) -> None:
+        await branches(run)
+
+    async def after(run) -> None:
+        await got(step(7))
+        await branches(run)
+
+    diff = parked(house, *versions(house, before, after))
+    assert "- recorded: step(n=1)" in diff
+    assert "+ called:   step(n=7)" in diff
+
+
+def test_a_new_call_in_new_branches_before_a_recorded_one_is_parked(house):
+    step, die = tools(house)
+
+    async def one(n):
+        return await got(step(n))
+
+    async def before(run) -> None:
+        await got(step(1))
+        await got(die(2))
+
+    async def after(run) -> None:
+        await got(run.map(house.fn(one), [7]))
+        await got(step(1))
+        await got(die(2))
+
+    diff = parked(house, *versions(house, before, after))
+    assert "+ called:   step(n=7)" in diff
+
+
+def test_a_new_call_in_an_earlier_map_than_the_recorded_one_is_parked(house):
+    step, die = tools(house)
+
+    async def one(n):
+        return await got(die(n))
+
+    async def early(n):
+        return await got(step(n))
+
+    async def before(run) -> None:
+        await got(run.map(house.fn(got), []))
+        await got(run.map(house.fn(one), [2]))
+
+    async def after(run) -> None:
+        await got(run.map(house.fn(early), [7]))
+        await got(run.map(house.fn(one), [2]))
+
+    diff = parked(house, *versions(house, before, after))
+    assert "+ called:   step(n=7)" in diff
+
+
+@pytest.mark.parametrize("recorded_in", ["line", "branches"])
+def test_a_new_call_in_a_scope_before_a_recorded_one_is_parked(house, recorded_in):
+    step, die = tools(house)
+
+    async def one(n):
+        return await got(die(n))
+
+    async def rest(run):
+        return await got(run.map(house.fn(one), [2])) if recorded_in == "branches" else await got(die(2))
+
+    async def before(run) -> None:
+        await rest(run)
+
+    async def after(run) -> None:
+        with run.scope("new"):
+            await got(step(7))
+        await rest(run)
+
+    diff = parked(house, *versions(house, before, after))
+    assert "+ called:   step(n=7)" in diff
+
+
+def test_time_asked_for_anew_before_recorded_branches_is_parked(house):
+    step, die = tools(house)
+
+    async def one(n):
+        await got(step(n))
+        return await got(die(n))
+
+    async def before(run) -> None:
+        await got(run.map(house.fn(one), [1]))
+
+    async def after(run) -> None:
+        run.now()
+        await got(run.map(house.fn(one), [1]))
+
+    assert "run.now" in parked(house, *versions(house, before, after))
+
+
+def test_branches_beside_one_another_may_go_on_in_any_order(house):
+    """What one branch calls anew says nothing about what another has recorded."""
+    step, die = tools(house)
+
+    @house.loop
+    async def work(run) -> list:
+        async def one(n):
+            if n == 0:
+                await got(run.sleep(50))
+                return await got(step(n))
+            await got(step(n))
+            return await got(die(n))
+
+        return [settled.value for settled in await got(run.map(house.fn(one), [0, 1], limit=2))]
+
+    assert house.die(work.bind()) == -9
+    house.later(60)
+    assert house.run(work.bind()).unwrap() == [0, 1]
+
+
+def test_tasks_of_ones_own_go_on_in_any_order(async_house):
+    house = async_house
+    step, die = tools(house)
+
+    @house.loop
+    async def work(run) -> list:
+        async def aside(name, n):
+            with run.scope(name):
+                if n == 3:
+                    await run.sleep(10)
+                return await die(n) if n == 2 else await step(n)
+
+        first = asyncio.create_task(aside("a", 2))
+        second = asyncio.create_task(aside("b", 3))
+        await run.sleep(5)
+        return [await step(1), await second, await first]
+
+    assert house.die(work.bind()) == -9
+    assert house.run(work.bind()).unwrap() == [10, 30, 2]

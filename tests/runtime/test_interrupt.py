@@ -11,8 +11,9 @@ import asyncio
 import pytest
 
 from tests.runtime.house import House, got
-from yaoki import Effect, StepFailed
-from yaoki.records import Cause, Executed, Settle, State
+from yaoki import Effect, Retry, StepFailed
+from yaoki.journal import Journal
+from yaoki.records import Begin, Cause, Executed, Settle, State
 
 READ = Effect.READ_ONLY
 
@@ -155,4 +156,86 @@ def test_a_sync_tool_that_raises_cancelled_error_loses_nothing(sync_house):
         house.run(work.bind())
     assert settles(house)[0][:2] == ("cancelled", Executed.MAYBE)
     assert house.run(work.bind()).status is State.WAITING
+    assert house.done == ["send"]
+
+
+@pytest.mark.parametrize("effect", [READ, None])
+def test_ctrl_c_between_a_begin_and_its_call_is_known_to_have_sent_nothing(sync_house, effect):
+    """Whoever watches is told of the begin, and stops everything there: the call was never made."""
+    house = sync_house
+
+    @house.tool(effect=effect)
+    def send(n: int) -> int:
+        house.note("send")
+        return n
+
+    @house.loop
+    async def work(run) -> int:
+        return await got(send(1))
+
+    def stop(event) -> None:
+        if isinstance(event.record, Begin):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        house.run(work.bind(), observers=[stop])
+    assert settles(house) == [("cancelled", Executed.NO, Cause.RUNNER)]
+    assert house.done == []
+    assert house.run(work.bind()).unwrap() == 1
+    assert house.done == ["send"]
+
+
+def test_ctrl_c_between_the_begin_of_a_retry_and_its_call_has_sent_nothing(sync_house):
+    house = sync_house
+    begun = []
+
+    @house.tool(retry=Retry(base_s=0.1, cap_s=0.1))
+    def send(n: int) -> int:
+        if house.note("send") == 1:
+            raise ConnectionRefusedError(111, "refused")
+        return n
+
+    @house.loop
+    async def work(run) -> int:
+        return await got(send(1))
+
+    def stop(event) -> None:
+        if isinstance(event.record, Begin):
+            begun.append(event.record.attempt)
+            if begun == [1, 2]:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        house.run(work.bind(), observers=[stop])
+    assert settles(house)[1:] == [("cancelled", Executed.NO, Cause.RUNNER)]
+    assert house.run(work.bind()).unwrap() == 1
+    assert house.done == ["send", "send"]
+
+
+def test_ctrl_c_while_a_begin_is_synced_has_sent_nothing(sync_house, monkeypatch):
+    house = sync_house
+
+    @house.tool
+    def send(n: int) -> int:
+        house.note("send")
+        return n
+
+    @house.loop
+    async def work(run) -> int:
+        return await got(send(1))
+
+    synced = Journal.sync
+    stops = [True]
+
+    def interrupted(journal: Journal) -> None:
+        if stops:
+            stops.clear()
+            raise KeyboardInterrupt
+        synced(journal)
+
+    monkeypatch.setattr(Journal, "sync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        house.run(work.bind())
+    assert settles(house) == [("cancelled", Executed.NO, Cause.RUNNER)]
+    assert house.run(work.bind()).unwrap() == 1
     assert house.done == ["send"]

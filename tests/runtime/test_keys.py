@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.runtime.errors import refused
 from tests.runtime.house import House, box, calls, got
-from yaoki import INJECTED, Effect, Local
+from yaoki import INJECTED, Effect, Local, StepFailed
 from yaoki.records import Begin
 
 
@@ -135,3 +136,43 @@ def test_a_key_sent_by_the_caller_is_refused(house):
 
     assert house.run(work.bind()).unwrap() == "refund() fills in 'idempotency_key' itself; leave it out of the call"
     assert house.done == []
+
+
+def test_arguments_that_were_changed_before_the_call_was_awaited_are_not_sent(async_house):
+    house = async_house
+
+    @house.tool
+    async def pay(order: dict) -> str:
+        house.note(str(order))
+        return "paid"
+
+    @house.loop
+    async def work(run) -> str:
+        order = {"cents": 1}
+        call = pay(order)
+        order["cents"] = 999
+        try:
+            return await call
+        except StepFailed as error:
+            return error.failure.reason
+
+    receipt = house.run(work.bind())
+    assert (receipt.unwrap(), house.done, receipt.asks) == ("arguments.changed", [], [])
+
+
+def test_what_a_tool_made_of_its_arguments_does_not_reach_the_next_attempt(house):
+    @house.tool(effect=Effect.KEYED)
+    def pay(lines: list[str], *, idempotency_key: str = INJECTED) -> str:
+        lines.append("more")
+        house.note(str(len(lines)))
+        raise refused()
+
+    @house.loop
+    async def work(run) -> str:
+        try:
+            return await got(pay(["one"]))
+        except StepFailed as error:
+            return error.failure.reason
+
+    assert house.run(work.bind()).unwrap() == "arguments.changed"
+    assert house.done == ["2"]

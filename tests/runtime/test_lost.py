@@ -77,7 +77,7 @@ def break_write(patch: pytest.MonkeyPatch, number: int) -> None:
 
         return method
 
-    for name in ("append", "append_batch", "leave"):
+    for name in ("append", "append_if", "append_ruled", "append_batch", "leave"):
         patch.setattr(Journal, name, failing(getattr(Journal, name)))
 
 
@@ -107,12 +107,13 @@ def test_a_write_that_fails_stops_the_run_where_it_was_and_a_later_process_goes_
 
 
 def test_a_loop_that_swallows_a_journal_error_does_not_get_any_further(house, monkeypatch):
-    inner = Journal.append
+    def failing(inner):
+        def append(self, run, epoch, seq, *items, **ruled):
+            if seq >= 5:
+                raise JournalError("store s: the disk is full")
+            return inner(self, run, epoch, seq, *items, **ruled)
 
-    def append(self, run, epoch, seq, items, *charge):
-        if seq >= 5:
-            raise JournalError("store s: the disk is full")
-        return inner(self, run, epoch, seq, items, *charge)
+        return append
 
     @house.tool(effect=READ)
     def step(n: int) -> int:
@@ -129,7 +130,8 @@ def test_a_loop_that_swallows_a_journal_error_does_not_get_any_further(house, mo
         return 1
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", append)
+        for name in ("append", "append_if"):
+            patch.setattr(Journal, name, failing(getattr(Journal, name)))
         with pytest.raises(JournalError):
             house.run(work.bind())
     assert not house.get().status.final

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.runtime.errors import not_found, refused, reset
@@ -11,9 +13,11 @@ from yaoki import (
     Budget,
     Effect,
     Retry,
+    Runner,
+    StepFailed,
 )
-from yaoki.errors import AnswerRefused, RunBusy
-from yaoki.records import Begin, Ended, State
+from yaoki.errors import AnswerRefused, InputMismatch, RunBusy
+from yaoki.records import Begin, Ended, Redrive, State
 
 READ = Effect.READ_ONLY
 
@@ -328,3 +332,320 @@ def test_an_answer_to_a_question_that_was_asked_anew_is_refused_and_changes_noth
     house.outside(lambda verbs: verbs.signal("r", "go", 7))
     assert house.run(work.bind()).value == ["sent", 7]
     assert house.done == ["send", "send"]
+
+
+# --- with other arguments
+
+
+def test_a_dead_run_goes_on_with_an_edited_argument_and_adopts_what_it_did(house):
+    @house.tool(effect=Effect.KEYED)
+    def reserve(what: str, *, idempotency_key: str = INJECTED) -> str:
+        house.note(f"reserve {what}")
+        return what
+
+    @house.tool(effect=Effect.READ_ONLY, retry=Retry(attempts_max=1))
+    def find(order: str) -> str:
+        if order == "A-l":
+            raise not_found()
+        return order
+
+    @house.loop
+    async def work(run, what: str, order: str) -> str:
+        return f"{await got(reserve(what))} {await got(find(order))}"
+
+    assert house.run(work.bind("room", "A-l")).status is State.DEAD
+    house.outside(lambda verbs: verbs.redrive("r", "start", edits={"order": "A-1"}))
+    assert house.run(work.bind("room", "A-1")).value == "room A-1"
+    assert house.done == ["reserve room"]
+    assert bytes(house.records(Redrive)[0].input) == b'{"order":"A-1","what":"room"}'
+    with pytest.raises(InputMismatch):
+        house.run(work.bind("room", "A-l"))
+
+
+@pytest.mark.parametrize(
+    ("source", "edits", "said"),
+    [
+        ("step", {"n": 2}, "--from start"),
+        ("checkpoint", {"n": 2}, "--from start"),
+        ("start", {"m": 2}, "no 'm'; it was"),
+    ],
+)
+def test_edits_that_cannot_be_are_refused_and_nothing_is_changed(house, source, edits, said):
+    @house.loop
+    async def work(run, n: int) -> None:
+        raise not_found()
+
+    house.run(work.bind(1))
+    with pytest.raises(AnswerRefused, match=said):
+        house.outside(lambda verbs: verbs.redrive("r", source, edits=edits))
+    assert house.get().status is State.DEAD
+
+
+def test_an_edit_of_another_type_lets_the_run_wait_for_code(house):
+    @house.loop
+    async def work(run, n: int) -> None:
+        raise not_found()
+
+    house.run(work.bind(1))
+    house.outside(lambda verbs: verbs.redrive("r", "start", edits={"n": "many"}))
+    if house.is_async:
+        house.drive(lambda runner: runner.work(work, until="idle"))
+    else:
+        with Runner(house.url, clock=house.clock) as runner:
+            runner.work(work, until="idle")
+    assert (house.get().status, house.get().waits_for) == (State.WAITING, "code")
+
+
+def test_turns_that_were_spent_stay_spent_in_a_pass_from_the_start(house):
+    """Each pass begins its turns anew; a budget of turns counts those of every pass."""
+
+    @house.tool(effect=READ)
+    def look(x: int) -> int:
+        house.note("look")
+        return x
+
+    @house.loop(budget=Budget(turns=2))
+    async def work(run):
+        seen = 0
+        async for state in house.turns(run, [0]):
+            state[0] += 1
+            seen = await got(look(state[0]))
+        return seen
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.partial, receipt.spent.turns) == (State.CAPPED, 2, 2)
+    with pytest.raises(AnswerRefused, match=r"has used its 2 turns.*yaoki top-up r --turns N"):
+        house.outside(lambda verbs: verbs.redrive("r", "start"))
+    house.top_up(turns=1)
+    house.outside(lambda verbs: verbs.redrive("r", "start"))
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.partial, receipt.spent.turns) == (State.CAPPED, 1, 3)
+    assert house.get().spent.turns == 3
+    assert len(house.done) == 3
+
+
+def test_a_run_that_died_of_used_up_retries_takes_a_top_up_and_is_redriven_with_it(house):
+    @house.tool(effect=READ)
+    def look() -> str:
+        if house.note("look") < 5:
+            raise refused()
+        return "seen"
+
+    @house.loop(budget=Budget(retries=1))
+    async def work(run):
+        return await got(look())
+
+    assert house.run(work.bind()).status is State.DEAD
+    assert house.outside(lambda verbs: verbs.top_up("r", retries=10)).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == "seen"
+    with pytest.raises(AnswerRefused, match="completed: a top-up changes nothing"):
+        house.outside(lambda verbs: verbs.top_up("r", retries=10))
+
+
+# --- what the loop has had stays
+
+
+def flaky_of(house: House):
+    @house.tool(effect=READ)
+    def flaky() -> str:
+        if house.note("flaky") == 1:
+            raise not_found()
+        return "ok"
+
+    return flaky
+
+
+def test_a_failure_the_loop_caught_stays_caught_over_a_redrive_of_a_later_step(house):
+    flaky = flaky_of(house)
+
+    @house.tool(effect=READ)
+    def first() -> str:
+        if house.note("first") == 1:
+            raise not_found()
+        return "healed"
+
+    @house.tool(effect=READ)
+    def instead() -> str:
+        house.note("instead")
+        return "instead"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            found = await got(first())
+        except StepFailed:
+            found = await got(instead())
+        return [found, await got(flaky())]
+
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == ["instead", "ok"]
+    assert house.done == ["first", "instead", "flaky", "flaky"]
+
+
+@pytest.mark.parametrize(("verdict", "told"), [("abort", "caught"), ("skip", "None")])
+def test_what_a_person_decided_about_a_step_stays_over_a_redrive_of_a_later_one(house, verdict, told):
+    flaky = flaky_of(house)
+
+    @house.tool
+    def charge() -> str | None:
+        house.note("charge")
+        raise reset()
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            found = str(await got(charge()))
+        except StepFailed:
+            found = "caught"
+        return [found, await got(flaky())]
+
+    house.run(work.bind())
+    house.answer(verdict)
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    receipt = house.run(work.bind())
+    assert (receipt.unwrap(), len(receipt.asks)) == ([told, "ok"], 1)
+    assert house.done == ["charge", "flaky", "flaky"]
+
+
+def test_a_question_of_the_loop_that_was_aborted_and_caught_is_not_asked_again(house):
+    flaky = flaky_of(house)
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            found = await got(run.ask("go on?"))
+        except StepFailed:
+            found = "aborted"
+        return [found, await got(flaky())]
+
+    house.run(work.bind())
+    house.answer("abort")
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == ["aborted", "ok"]
+
+
+@pytest.mark.parametrize("effect", [Effect.KEYED, Effect.READ_ONLY, Effect.AT_MOST_ONCE])
+def test_a_step_that_a_timeout_cut_is_not_sent_again_by_a_redrive_of_a_later_one(async_house, effect):
+    house = async_house
+    flaky = flaky_of(house)
+
+    @house.tool(effect=effect)
+    async def pay(*, idempotency_key: str = INJECTED) -> str:
+        if house.note("pay") == 1:
+            await asyncio.sleep(50)
+        return "paid"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        try:
+            async with run.timeout(5):
+                found = await pay()
+        except TimeoutError:
+            found = "late"
+        return [found, await flaky()]
+
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == ["late", "ok"]
+    assert house.done == ["pay", "flaky", "flaky"]
+
+
+@pytest.mark.parametrize("source", ["step", "checkpoint", "start"])
+def test_a_refusal_is_forgotten_by_a_redrive(house, source):
+    flaky = flaky_of(house)
+
+    @house.tool(approve=True)
+    def pay() -> str:
+        house.note("pay")
+        return "paid"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        async for state in house.turns(run, {"told": []}):
+            if len(state["told"]) == 1:
+                await got(flaky())
+            outcome = await got(run.try_call(pay))
+            state["told"].append(outcome.value or outcome.failure.reason)
+            if len(state["told"]) == 2:
+                break
+        return state["told"]
+
+    house.run(work.bind())
+    house.answer("refuse")
+    assert house.run(work.bind()).status is State.DEAD
+    house.outside(lambda verbs: verbs.redrive("r", source))
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.waits_for, receipt.text) == (State.WAITING, "person", "may pay() be done?")
+    while receipt.waits_for == "person":
+        house.answer("approve")
+        receipt = house.run(work.bind())
+    assert receipt.unwrap() == ["paid" if source == "start" else "approval.refused", "paid"]
+
+
+def test_a_run_that_a_refusal_ended_in_a_later_turn_is_asked_anew_after_a_redrive(house):
+    @house.tool(approve=True)
+    def pay() -> str:
+        house.note("pay")
+        return "paid"
+
+    @house.loop
+    async def work(run) -> list[str]:
+        async for state in house.turns(run, {"told": []}):
+            if state["told"]:
+                state["told"].append(await got(pay()))
+                return state["told"]
+            state["told"].append((await got(run.try_call(pay))).failure.reason)
+        return []
+
+    house.run(work.bind())
+    house.answer("refuse")
+    assert house.run(work.bind()).status is State.DEAD
+    house.redrive()
+    assert house.run(work.bind()).waits_for == "person"
+    house.answer("approve")
+    assert house.run(work.bind()).unwrap() == ["approval.refused", "paid"]
+
+
+def test_a_redrive_starts_anew_at_the_step_whose_failure_the_loops_own_error_was_raised_from(house):
+    flaky = flaky_of(house)
+
+    @house.loop
+    async def work(run) -> str:
+        try:
+            return await got(flaky())
+        except StepFailed as error:
+            raise ValueError("no answer") from error
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.stopped_by) == (State.DEAD, "loop")
+    house.redrive()
+    assert house.run(work.bind()).unwrap() == "ok"
+
+
+def test_a_sibling_under_way_where_the_run_ended_has_a_new_ladder_too(house):
+    @house.tool
+    def charge(n: int) -> str:
+        if house.note(f"charge {n}") == 1:
+            raise reset()
+        return "ok"
+
+    @house.loop
+    async def work(run) -> list[object]:
+        async def one(n: int) -> str:
+            return await got(charge(n))
+
+        return [one.value for one in await got(run.map(house.fn(one), [1, 2]))]
+
+    house.run(work.bind())
+    house.later(8 * 86_400)
+    assert house.run(work.bind()).stopped_by == "question.expired"
+    house.redrive()
+    receipt = house.run(work.bind())
+    assert (receipt.waits_for, len(receipt.asks)) == ("person", 2)
+    for ask in receipt.asks:
+        house.answer("happened", "done", ask=ask.id)
+    assert house.run(work.bind()).unwrap() == ["done", "done"]

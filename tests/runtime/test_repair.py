@@ -6,6 +6,7 @@ The rules: docs/guarantees.md, "The decision".
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import pytest
@@ -199,3 +200,25 @@ def test_repairs_count_against_the_retries_of_the_run(house):
 def test_a_bound_that_cannot_work_is_refused(repairs_max):
     with pytest.raises(DeclarationError, match=f"repairs_max is {repairs_max}; it lies between 0 and 100"):
         ForModel(repairs_max=repairs_max)
+
+
+# --- malformed before there is an output
+
+
+def test_a_semantic_failure_that_the_tool_raises_is_repaired_within_the_same_bound(house):
+    """A client that parses for itself raises: there is no output to show, the error is fed back all the same."""
+    told: list[Feedback | None] = []
+
+    @house.tool(effect=READ, agent=ForModel(repairs_max=2))
+    def ask(prompt: str, *, feedback: Feedback | None = INJECTED) -> dict:
+        told.append(feedback)
+        return json.loads("{nope")
+
+    @house.loop
+    async def work(run):
+        return await got(ask("x"))
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.failure.kind) == (State.DEAD, FailureKind.SEMANTIC)
+    assert [one and (one.output, one.attempt) for one in told] == [None, (None, 2), (None, 3)]
+    assert "Expecting property name" in told[1].error

@@ -139,6 +139,55 @@ def test_run_failures_are_those_of_the_steps_asked_for_so_far_on_replay_too(hous
     assert house.run(work.bind()).unwrap() == [0, 1]
 
 
+def test_what_a_branch_read_of_run_failures_it_reads_on_replay_too(house):
+    """Branches fail in another order when they are replayed: the reading is what was recorded."""
+    _, die = tools(house)
+
+    @house.tool(effect=READ)
+    def bad(n: int) -> int:
+        raise PermissionError(f"no {n}")
+
+    @house.loop
+    async def work(run) -> list[list[str]]:
+        async def one(n):
+            if house.is_async:
+                await got(run.sleep(10 - n))
+            await got(run.try_call(bad, n))
+            return sorted(failure.message for failure in run.failures)
+
+        found = await got(run.map(house.fn(one), range(3), limit=3 if house.is_async else 1))
+        house.note(str([len(settled.value) for settled in found]))
+        await got(die(1))
+        return [settled.value for settled in found]
+
+    assert house.die(work.bind()) == -9
+    house.later(60)
+    found = house.run(work.bind()).unwrap()
+    before, after = [line for line in house.done if line.startswith("[")]
+    assert before == after == str([len(one) for one in found])
+
+
+def test_run_failures_grow_from_one_reading_to_the_next_and_replay_so(house):
+    _, die = tools(house)
+
+    @house.tool(effect=READ)
+    def bad(n: int) -> int:
+        raise PermissionError(f"no {n}")
+
+    @house.loop
+    async def work(run) -> list[int]:
+        found = [len(run.failures)]
+        await got(run.try_call(bad, 1))
+        found.append(len(run.failures))
+        await got(run.try_call(bad, 2))
+        await got(die(1))
+        found.append(len(run.failures))
+        return found
+
+    assert house.die(work.bind()) == -9
+    assert house.run(work.bind()).unwrap() == [0, 1, 2]
+
+
 def test_retries_go_on_where_the_dead_process_left_them(house):
     """Attempts are counted over all processes, and a restart waits only the rest."""
 

@@ -279,3 +279,27 @@ def test_a_new_pass_takes_the_signals_of_the_abandoned_one_again(house):
     broken[0] = False
     house.outside(lambda verbs: verbs.redrive("r", "checkpoint"))
     assert house.run(passes.bind()).value == 4
+
+
+def test_a_signal_taken_as_another_type_than_the_code_wants_by_now_waits_for_code(house):
+    look = house.tool(lambda: house.note("look") == 1 and house.kill(), effect=Effect.READ_ONLY, name="look")
+
+    def made(kind: type):
+        @house.loop(name="work")
+        async def work(run) -> str:
+            try:
+                found = str(await got(run.wait_signal("go", kind)))
+            except EncodingError:
+                found = "caught"
+            await got(look())
+            return found
+
+        return work
+
+    house.run(made(str).bind())
+    send(house, "go", "text")
+    house.die(made(str).bind())
+    receipt = house.run(made(int).bind())
+    assert (receipt.status, receipt.waits_for, house.done) == (State.WAITING, "code", ["look"])
+    assert "signal 'go' = \"text\"" in receipt.diff
+    assert house.run(made(str).bind()).value == "text"

@@ -340,3 +340,137 @@ def test_a_failure_in_a_turn_can_be_caught_and_the_turn_is_saved(house):
     assert receipt.partial == ["unknown", "unknown"] or receipt.partial == ["programming", "programming"]
     assert len(house.done) == 2
     assert len(receipt.failures) == 2
+
+
+def test_a_fatal_failure_ends_the_run_with_the_state_as_it_was_last_saved(house):
+    @house.tool(effect=READ)
+    def look(x: int) -> int:
+        if x == 3:
+            raise MemoryError
+        return x
+
+    @house.loop
+    async def work(run):
+        async for state in house.turns(run, {"seen": 0}):
+            state["seen"] = await got(look(state["seen"] + 1))
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.stopped_by, receipt.partial) == (State.DEAD, "fatal", {"seen": 2})
+    assert house.get().partial == {"seen": 2}
+
+
+def test_a_state_of_another_type_waits_for_code(house):
+    @dataclass
+    class Other:
+        n: int
+        messages: str
+
+    step = step_of(house)
+
+    def made(kind: Any, done: int):
+        @house.loop(name="work")
+        async def work(run) -> int:
+            async for state in house.turns(run, kind):
+                state.n += 1
+                await got(step(state.n))
+                if state.n == 2:
+                    if not done:
+                        house.kill()
+                    return state.n
+            return 0
+
+        return work
+
+    house.die(made(Chat(), 0).bind())
+    receipt = house.run(made(Other(0, ""), 1).bind())
+    assert (receipt.status, receipt.waits_for) == (State.WAITING, "code")
+    assert "the state saved at the end of turn 1 does not come back as a Other" in receipt.text
+    assert "+ called:   Other" in receipt.diff
+    assert house.run(made(Chat(), 1).bind()).unwrap() == 2
+
+
+def used_up(house: House, turns: int, last: int = 4):
+    """Return a loop of turns with a mail at its end; it dies once at each of what files are named after."""
+
+    def dies(what: str) -> None:
+        if house.note(what) == 1 and house.path.joinpath(what).exists():
+            house.kill()
+
+    step = house.tool(lambda n: dies(f"step {n}") or n, effect=READ, name="step")
+    mail = house.tool(lambda n: house.note(f"mail {n}"), effect=Effect.AT_MOST_ONCE, name="mail")
+    after = house.tool(lambda: dies("after"), effect=READ, name="after")
+
+    @house.loop(name="work", budget=Budget(turns=turns))
+    async def work(run) -> int:
+        done = 0
+        async for state in house.turns(run, {"n": 0}):
+            state["n"] += 1
+            done = await got(step(state["n"]))
+            if done == last:
+                break
+        await got(mail("to all"))
+        await got(after())
+        return done
+
+    return work
+
+
+def test_turns_that_were_used_up_are_so_on_replay_although_some_were_added_meanwhile(house):
+    house.path.joinpath("after").touch()
+    house.die(used_up(house, 2).bind())
+    house.top_up(turns=5)
+    receipt = house.run(used_up(house, 2).bind())
+    assert (receipt.status, receipt.partial, receipt.stopped_by) == (State.CAPPED, 2, "budget.turns")
+    assert house.done == ["step 1", "step 2", "mail to all", "after", "after"]
+
+
+def test_a_redrive_with_more_turns_goes_on_with_them_and_the_effects_of_the_end_are_not_repeated(house):
+    assert house.run(used_up(house, 2).bind()).status is State.CAPPED
+    house.outside(lambda verbs: verbs.top_up("r", turns=5))
+    house.redrive()
+    receipt = house.run(used_up(house, 2).bind())
+    assert (receipt.status, receipt.unwrap(), receipt.orphans) == (State.COMPLETED, 4, [])
+    assert house.done == ["step 1", "step 2", "mail to all", "after", "step 3", "step 4", "after"]
+    assert house.run(used_up(house, 2).bind()).unwrap() == 4
+
+
+def test_a_redrive_without_more_turns_ends_as_before(house):
+    assert house.run(used_up(house, 2).bind()).status is State.CAPPED
+    house.redrive()
+    receipt = house.run(used_up(house, 2).bind())
+    assert (receipt.status, receipt.partial) == (State.CAPPED, 2)
+    assert house.done == ["step 1", "step 2", "mail to all", "after"]
+
+
+def test_a_death_after_more_turns_were_ordered_does_not_take_them_back(house):
+    assert house.run(used_up(house, 2).bind()).status is State.CAPPED
+    house.outside(lambda verbs: verbs.top_up("r", turns=5))
+    house.redrive()
+    house.path.joinpath("step 3").touch()
+    house.die(used_up(house, 2).bind())
+    assert house.run(used_up(house, 2).bind()).unwrap() == 4
+    assert house.done.count("mail to all") == 1
+
+
+def test_no_turns_at_all_is_so_on_replay_and_turns_that_were_ordered_are_taken(house):
+    assert house.run(used_up(house, 0).bind()).status is State.CAPPED
+    house.outside(lambda verbs: verbs.top_up("r", turns=4))
+    house.redrive()
+    assert house.run(used_up(house, 0).bind()).unwrap() == 4
+    assert house.done.count("mail to all") == 1
+
+
+def test_a_turn_that_left_no_record_is_counted_after_a_load_too(house):
+    step = step_of(house)
+
+    @house.loop(name="work")
+    async def work(run) -> int:
+        async for state in house.turns(run, {"n": 0}):
+            state["n"] += 1
+            if state["n"] == 3:
+                break
+            await got(step(state["n"]))
+        return 1
+
+    assert house.run(work.bind()).spent.turns == 3
+    assert house.get().spent.turns == 3

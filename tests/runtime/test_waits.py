@@ -386,3 +386,76 @@ def test_a_sync_tool_of_an_async_loop_can_ask_wait_and_sleep_like_any_other(asyn
     assert house.run(work.bind()).unwrap() == ["ok", "x"]
     assert house.done == ["look", "look", "charge"]
     assert len(house.records(Begin)) == 3
+
+
+# --- what the loop itself does meanwhile
+
+
+def _charged(house: House):
+    @house.tool
+    async def charge(n: int) -> str:
+        house.note("charge")
+        raise TimeoutError("read timeout")
+
+    @house.tool
+    async def mail() -> str:
+        house.note("mail")
+        return "sent"
+
+    return charge, mail
+
+
+def test_what_the_loop_awaits_beside_a_waiting_task_is_awaited(async_house):
+    """The task waits for a person; that suspends it, not the loop."""
+    house = async_house
+    charge, mail = _charged(house)
+
+    @house.loop
+    async def work(run) -> list:
+        async def aside():
+            with run.scope("a"):
+                return await charge(1)
+
+        task = asyncio.create_task(aside())
+        await asyncio.sleep(20)
+        sent = await mail()
+        return [sent, await task]
+
+    receipt = house.run(work.bind())
+    assert (receipt.status, receipt.waits_for) == (State.WAITING, "person")
+    assert house.done == ["charge", "mail"]
+    house.answer("happened", "ch_1")
+    assert house.run(work.bind()).unwrap() == ["sent", "ch_1"]
+    assert house.done == ["charge", "mail"]
+
+
+def test_a_loop_that_only_awaits_its_waiting_task_leaves_memory(async_house):
+    house = async_house
+    charge, _ = _charged(house)
+
+    @house.loop
+    async def work(run) -> str:
+        async def aside():
+            with run.scope("a"):
+                return await charge(1)
+
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(aside())
+        return task.result()
+
+    started_s = house.clock.passed_s
+    assert house.run(work.bind()).waits_for == "person"
+    assert house.clock.passed_s - started_s <= 31
+
+
+def test_a_scope_in_the_loops_own_task_leaves_memory_at_once(async_house):
+    house = async_house
+    charge, _ = _charged(house)
+
+    @house.loop
+    async def work(run) -> str:
+        with run.scope("a"):
+            return await charge(1)
+
+    assert house.run(work.bind()).waits_for == "person"
+    assert house.clock.passed_s == 0

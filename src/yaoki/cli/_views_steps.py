@@ -245,7 +245,8 @@ def _act_of(record: Answer | Redrive | Cancel | TopUp | Signal) -> tuple[str, st
         case Answer():
             return f"{record.question} answered: {record.verdict}", record.by
         case Redrive():
-            return f"redriven from {record.source}", record.by
+            word = "redriven" if record.failure is None else f"re-planned ({record.failure.reason})"
+            return f"{word} from {record.source}", record.by
         case Cancel():
             return "cancel ordered" + (", and all of it undone" if record.compensate else ""), record.by
         case TopUp():

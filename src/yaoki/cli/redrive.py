@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from yaoki.cli._confirm import confirmed
 from yaoki.cli._deaths import Which, dead_runs
 from yaoki.cli._exits import CommandError, Exit
+from yaoki.cli._input import read_input
 from yaoki.cli._meter import Meter
 from yaoki.cli._options import (
     DeadOption,
@@ -50,6 +51,15 @@ def redrive(
             help="Where it starts again: the step it ended at, or a new pass of the code as it is.",
         ),
     ] = "step",
+    edits: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="JSON|@FILE",
+            help="With --from start: arguments to change, as an object by name; the others stay.",
+            show_default=False,
+        ),
+    ] = None,
     dead: DeadOption = False,
     loop: LoopOption = None,
     reason: ReasonOption = None,
@@ -68,11 +78,14 @@ def redrive(
     if (run is None) != dead or (which.narrows and not dead):
         said = "redrive: say which: yaoki redrive RUN, or --dead with --loop, --reason, --older-than, --since"
         raise CommandError("usage", said)
+    if edits is not None and (run is None or source != "start"):
+        raise CommandError("usage", "--input goes with one RUN, and with --from start")
+    changed = None if edits is None else _changed(edits)
     with open_store(here.store) as verbs:
         if run is None:
             return _all(verbs, here, dead_runs(verbs, here, which), source, yes=yes)
         known_run(verbs, run, here)
-        receipt = verbs.redrive(run, source, by=who())
+        receipt = verbs.redrive(run, source, edits=changed, by=who())
         around = Around(workers=living(verbs.store), brake=verbs.store.paused())
     if as_json:
         here.out.data(receipt.to_json())
@@ -80,6 +93,13 @@ def redrive(
     here.out.lines([line((run, "head"), f" is {receipt.status.value} again.")])
     here.out.lines(taken_lines(receipt, here.commands, around))
     return Exit.DONE
+
+
+def _changed(given: str) -> dict[str, object]:
+    value = read_input(given)
+    if not isinstance(value, dict):
+        raise CommandError("usage", '--input: write an object of the arguments to change: \'{"order_id": "A-2"}\'')
+    return cast("dict[str, object]", value)
 
 
 def _all(verbs: Runner, here: Session, chosen: list[str], source: str, *, yes: bool) -> int:

@@ -1,4 +1,4 @@
-"""Many workers on one store: runs taken in batches, who is at work, and the brake."""
+"""Many workers on one store: runs taken in batches, and who is at work."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ WORKER = """
         (select count(*) from run indexed by run_owner where owner <> 0 and owner = w.id)
     from worker w where id = ?"""
 STOP = "update worker set stop_ms = ? where id = ? and stop_ms = 0"
-BRAKE_ON = "insert into brake (scope, by, at_ms) values ('', ?, ?) on conflict (scope) do nothing"
-BRAKE_OFF = "delete from brake where scope = ''"
 
 _LEFT_MAX = 1_000
 """More than this a worker does not drive at once."""
@@ -156,21 +154,3 @@ class Fleet(Owning):
         number, pid, host, mark, started_ms, ended_ms, stop_ms, runs = values
         alive = number == self.worker or self._locks.alive(number)
         return WorkerRow(number, pid, host, mark, started_ms, ended_ms, stop_ms, alive, runs)
-
-    # --- the brake
-
-    def pause(self, by: str = "") -> None:
-        """Put the brake on: nothing is claimed, and what is driven drains within a second. Synced when it returns."""
-        with self._transaction("put the brake on") as cursor:
-            cursor.execute(BRAKE_ON, (by, self._clock.now_ms()))
-        self._stirred = True
-        self._barrier.wait()
-
-    def unpause(self) -> bool:
-        """Take the brake off; return whether it was on. Synced when it returns."""
-        with self._transaction("take the brake off") as cursor:
-            cursor.execute(BRAKE_OFF)
-            was_on = self._connection.changes() > 0
-        self._stirred = True
-        self._barrier.wait()
-        return was_on

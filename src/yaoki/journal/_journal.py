@@ -22,6 +22,7 @@ from yaoki.journal._owning import FINISH
 from yaoki.journal._place import default_fs_type, is_there, path_of, refuse_place, refuse_sqlite
 from yaoki.journal._reading import BY_NAME
 from yaoki.journal._rows import row_of
+from yaoki.journal._scoping import APPEND, fenced
 from yaoki.records import State, kind_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from yaoki.clock import Clock
     from yaoki.journal._barrier import Deliver, Sync
     from yaoki.journal._rows import RunRow
-    from yaoki.records import Charge, Group, Record
+    from yaoki.journal._scoping import Change
+    from yaoki.records import Charge, Circuit, Group, Record
 
 __all__ = ["Journal"]
 
@@ -41,9 +43,6 @@ INPUT_MAX_BYTES = 16 << 20
 CREATE = """
     insert into run (name, loop, state, input, file, grp, created_ms, changed_ms)
     values (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?6) on conflict (name) do nothing"""
-# Fenced: no row is inserted unless the epoch is still ours and we have not left the run.
-APPEND = """
-    insert into journal select (?2 << 32) | ?3, ?4, ?5, ?6 from run where id = ?2 and epoch = ?1 and owner <> 0"""
 LEAVE = """
     update run set state = ?3, wake_ms = ?4, waits_for = ?5, note = ?6, value = ?7, owner = 0, changed_ms = ?8,
         ended_ms = ?9, cost_nusd = ?10
@@ -200,33 +199,44 @@ class Journal(Noting, Groups):
         except apsw.Error as error:
             raise self._broken(error, "append to the journal") from error
         if not inserted:
-            raise _fenced(run, epoch)
+            raise fenced(run, epoch)
 
-    def begin(
+    def append_ruled(
         self,
         run: int,
         epoch: int,
         seq: int,
-        item: tuple[str, Record],
+        items: Sequence[tuple[str, Record]],
         *,
-        charge: Charge,
-        admits: Callable[[Group], bool],
-    ) -> bool:
+        change: Change,
+        charge: Charge | None = None,
+        admits: Callable[[Group], bool] | None = None,
+    ) -> tuple[Circuit, ...] | None:
         """
-        Write the begin of an attempt, if the run's group, as it is in that very transaction, admits it.
+        Append records with what they mean for scopes and for the run's group, in one transaction, or nothing at all.
 
-        Returns whether it was written. `admits` must not use this journal. A run that was refused is made pending, if
-        it waits by then, when something of the group's budget comes back.
+        `change` is given the scopes as they are in it, and returns the circuits that become others, in full; None
+        refuses. Only then `admits`, if given, is asked with the group as it is: refused, the run is made pending
+        when something of the group's budget comes back, if it waits by then. Neither may use this journal.
+
+        Return what `change` returned; None if one of them refused.
 
         Raises:
             Fenced: As for `append`.
         """
-        with self._transaction("begin in a group") as cursor:
-            if not self._admitted(cursor, charge, admits):
-                return False
-            self._append_all(run, epoch, seq, (item,))
-            self._charge(cursor, charge)
-        return True
+        now_ms = self._clock.now_ms()
+        with self._transaction("append to the journal") as cursor:
+            changed = change(self.scopes())
+            if changed is None:
+                return None
+            if admits is not None and charge is not None and not self._admitted(cursor, charge, admits):
+                return None
+            self._append_all(run, epoch, seq, items)
+            for one in changed:
+                self._keep(cursor, one, now_ms)
+            if charge is not None:
+                self._charge(cursor, charge)
+        return tuple(changed)
 
     def append_batch(
         self,
@@ -268,6 +278,7 @@ class Journal(Noting, Groups):
         note: str = "",
         value: bytes | None = None,
         seen: int = 0,
+        paused: str = "",
         cost_nusd: int = 0,
         waits_for_group: tuple[str, int] | None = None,
     ) -> None:
@@ -276,8 +287,9 @@ class Journal(Noting, Groups):
 
         A final `state` sets the run's end. A run left sleeping or waiting while a post came that its driver had
         not read is left `pending` instead, so no answer is slept over: `seen` is the highest seq of a post the
-        driver has taken into account, if any came since the claim. Likewise `waits_for_group`: the group whose budget
-        it waits for, and how often that had freed when it was refused.
+        driver has taken into account, if any came since the claim. Likewise `paused`, the scope whose brake it waits
+        for, which may be off by now; and `waits_for_group`, the group whose budget it waits for, and how often that
+        had freed when it was refused.
 
         Raises:
             Fenced: As for `append`; nothing was written.
@@ -288,6 +300,7 @@ class Journal(Noting, Groups):
             if state in (State.SLEEPING, State.WAITING):
                 seen = max(seen, self._claimed_posts.get(run, 0))
                 missed = waits_for_group is not None and self.freed(waits_for_group[0]) > waits_for_group[1]
+                missed = missed or bool(paused and paused not in self.scopes().paused)
                 if missed or self._last_post(run) > seen:
                     state, wake_ms = State.PENDING, 0
             ended_ms = now_ms if state.final else 0
@@ -295,7 +308,7 @@ class Journal(Noting, Groups):
                 LEAVE, (epoch, run, state.value, wake_ms, waits_for, note, value, now_ms, ended_ms, cost_nusd)
             )
             if not self._connection.changes():
-                raise _fenced(run, epoch)
+                raise fenced(run, epoch)
         self._claimed_posts.pop(run, None)
 
     def mark(self) -> None:
@@ -327,12 +340,6 @@ class Journal(Noting, Groups):
     def deliver(self, deliver: Deliver) -> None:
         self._barrier.deliver = deliver
 
-    def _append_all(self, run: int, epoch: int, seq: int, items: Sequence[tuple[str, Record]]) -> None:
-        for i, (key, record) in enumerate(items):
-            self._cursor.execute(APPEND, (epoch, run, seq + i, kind_of(record), key, encode(record)))
-            if not self._connection.changes():
-                raise _fenced(run, epoch)
-
 
 @contextmanager
 def _translated(path: str) -> Generator[None, None, None]:
@@ -342,7 +349,3 @@ def _translated(path: str) -> Generator[None, None, None]:
         raise translate(error, path, "open it") from error
     except OSError as error:
         raise JournalError(f"store {path}: cannot open it: {error.strerror}. Check the path and the disk.") from error
-
-
-def _fenced(run: int, epoch: int) -> Fenced:
-    return Fenced(f"run number {run}: no longer held under epoch {epoch}")

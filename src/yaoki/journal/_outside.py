@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from yaoki.errors import JournalError
 from yaoki.journal._codec import POSTS, SEQ_MASK, encode
-from yaoki.journal._fleet import Fleet
+from yaoki.journal._scoping import Scoping
 from yaoki.records import Entry, kind_of
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ WAKE = """
     where id = ?1 and state in ('waiting', 'sleeping')"""
 REOPEN = """
     update run set state = 'pending', epoch = epoch + 1, owner = 0, deaths = deaths + ?3, wake_ms = 0, ended_ms = 0,
-        value = null, note = '', waits_for = '', changed_ms = ?2
+        value = null, note = '', waits_for = '', changed_ms = ?2, input = coalesce(?4, input)
     where id = ?1"""
 
 
-class Outside(Fleet):
+class Outside(Scoping):
     """Posts and redrives."""
 
     def post(self, run: int, record: Record, *, key: str = "", guard: Guard | None = None) -> Entry:
@@ -65,11 +65,12 @@ class Outside(Fleet):
         items: Sequence[tuple[str, Record]],
         *,
         guard: Guard | None = None,
+        input: bytes | None = None,  # noqa: A002 - the column's name
     ) -> RunRow:
         """
         Take a run up again: raise its epoch, append `items` in the driver's range, set it pending; synced.
 
-        `guard` is as for `post`.
+        `guard` is as for `post`. `input` takes the place of what the run was started with.
 
         Raises:
             RunBusy: A living worker drives it. Nothing was changed.
@@ -84,7 +85,7 @@ class Outside(Fleet):
             seq = self._next_seq(run)
             for i, (key, record) in enumerate(items):
                 cursor.execute(INSERT, (run, seq + i, kind_of(record), key, encode(record)))
-            cursor.execute(REOPEN, (run, self._clock.now_ms(), int(died)))
+            cursor.execute(REOPEN, (run, self._clock.now_ms(), int(died), input))
             row = self._row(run)
         self._stirred = True
         self._barrier.wait()

@@ -24,10 +24,11 @@ class Admission(Struct, frozen=True, kw_only=True):
     """
 
     go: bool = False
-    wait: Literal["", "budget", "room"] = ""
+    wait: Literal["", "budget", "room", "scope"] = ""
     """
     `budget`: the branch waits for a top-up; nothing was begun · `room`: it waits for calls in flight to settle, since
-    what they reserved and do not use would be enough.
+    what they reserved and do not use would be enough · `scope`: its scope did not let it begin any more, and says how
+    long that may be.
     """
     cap: str = ""
     """The run ends `capped`, with this as `stopped_by`: `budget.wall_s`, `budget.calls`, …"""

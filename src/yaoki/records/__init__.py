@@ -31,6 +31,7 @@ from yaoki.records._run import (
     TopUp,
     Value,
 )
+from yaoki.records._scopes import Circuit
 from yaoki.records._steps import LADDER_MS, Adopt, Answer, Begin, Decision, Hold, Question, Refused, Settle, Undo
 from yaoki.records._words import (
     ABSENT,
@@ -58,6 +59,7 @@ __all__ = [
     "Cause",
     "Charge",
     "Checkpoint",
+    "Circuit",
     "Claimed",
     "Decision",
     "Effect",

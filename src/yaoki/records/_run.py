@@ -109,7 +109,7 @@ class Parked(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     state: Literal["sleeping", "waiting", "pending"]
-    waits_for: Literal["time", "person", "budget", "signal", "code", "drain"]
+    waits_for: Literal["time", "person", "budget", "signal", "code", "drain", "pause"]
     wake_at: int = 0
     text: str = ""
     """One line for people."""
@@ -123,16 +123,18 @@ class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     at: int
     state: Literal["completed", "capped", "dead", "cancelled"]
     value: Raw = ABSENT
-    """The loop's value; for `capped` the partial one."""
+    """The loop's value; for `capped`, and for `dead` by a fatal failure, the partial one."""
     failure: Failure | None = None
     step: str = ""
     """The step it ended at, for `dead`."""
+    turns: int = 0
+    """Turns begun: the last one may have left no record of its own."""
     stopped_by: str = ""
     """`budget.turns`, `dead_letter`, `crashes`, `cancel`, …"""
 
 
 class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A person orders a final or waiting run to go on."""
+    """A person orders a final or waiting run to go on; or the run re-plans by itself, instead of being `dead`."""
 
     at: int
     source: Literal["step", "checkpoint", "start"]
@@ -142,6 +144,10 @@ class Redrive(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     posts: int = 0
     """seq of the newest post it knew: a cancel up to there is answered by it, a later one holds."""
     by: str = ""
+    failure: Failure | None = None
+    """For a run that re-plans by itself: what ended its pass."""
+    input: Raw = ABSENT
+    """The loop's arguments from here on, if a person edited them; the run's row has them too."""
 
 
 class Cancel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -82,6 +82,7 @@ class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     at: int
     attempt: int = 1
+    """0: the ladder ended before its first attempt, since its scope was not available in time."""
     rung: int = 0
     outcome: Literal["ok", "failed", "cancelled"] = "ok"
     value: Raw = ABSENT
@@ -103,6 +104,8 @@ class Settle(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """
     uncounted: str = ""
     """What could not be counted of it, and why, for people."""
+    unavailable: str = ""
+    """A scope that this run does not use any more: its breaker opened, and is not to be probed."""
 
 
 class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -112,7 +115,7 @@ class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     since: int
     until: int = 0
     """0: until somebody acts."""
-    reason: Literal["sleep", "timeout", "budget", "breaker", "cooldown", "semaphore", "question", "signal"]
+    reason: Literal["sleep", "timeout", "budget", "breaker", "cooldown", "semaphore", "question", "signal", "pause"]
     action: str = ""
     args: str = ""
     call: str = ""
@@ -121,6 +124,8 @@ class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """For `question`: the step whose answer this equal call shares."""
     schema: Raw = ABSENT
     """For `signal`: the JSON schema of what it waits for, so that a signal is checked where no code is loaded."""
+    rung: int = 0
+    """Of which rung `deadline_at` is the deadline; as in a begin."""
 
 
 class Adopt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

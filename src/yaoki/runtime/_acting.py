@@ -26,6 +26,7 @@ __all__ = [
     "members_of",
     "refuse_rungs",
     "rungs_of",
+    "values_for",
     "would_fail_too",
 ]
 
@@ -116,9 +117,14 @@ def would_fail_too(step: Step, failure: Failure, rung: Fallback) -> str:
     if not failed:
         return ""
     member = member_of(step.declared, rung)
-    values = step.values if step.own is None else step.own[2]
-    other = member.tool.scope_of({**values, **member.changes})
+    other = member.tool.scope_of(values_for(step, member))
     return other if other and fails_too(failed, failure.scope, other) else ""
+
+
+def values_for(step: Step, member: Member) -> dict[str, Any]:
+    """Return the arguments a fallback's member is given for a step."""
+    values = step.values if step.own is None else step.own[2]
+    return {**values, **member.changes}
 
 
 def has_other_scope(live: Live, step: Step, failure: Failure, after: int) -> bool:

@@ -17,7 +17,7 @@ from yaoki.runtime._inbox import TAKEN
 from yaoki.runtime._live import Halt
 from yaoki.runtime._run_base import RunBase
 from yaoki.runtime._step import fingerprint
-from yaoki.runtime._sync import commit_inline, poll_posts, raise_if_timed_out
+from yaoki.runtime._sync import commit_inline, poll_posts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,7 @@ class Asks(RunBase):
         """Take the answer, or the default once it is time; without one the run is then a dead letter."""
         live = self._live
         # A `run.timeout` around it ended the wait, in the journal: that comes again, whatever was answered since.
-        if any(timeout.fired_before for timeout in branch.all_timeouts()):
+        if branch.ended_before:
             return False
         if asked.open and live.journal.changed():
             poll_posts(live)
@@ -152,14 +152,6 @@ class Asks(RunBase):
         self._flush()
         commit_inline(self._live, f"{key}{TAKEN}", Value(at=self._live.now_ms(), value=Raw(msgspec.json.encode(what))))
 
-    def _ask_in_time(self, branch: Branch, key: str) -> None:
-        """Raise once a `run.timeout` around a plain loop's question has run out, here as before each new step."""
-        try:
-            raise_if_timed_out(branch, "")
-        except TimeoutError:
-            self._ask_cut(key)
-            raise
-
     def _ask_cut(self, key: str) -> None:
         """The wait was cancelled by a `run.timeout` around it: nobody needs to answer any more."""
         if not self._live.history.inbox.at_point[key].taken and not self._live.detached:
@@ -169,11 +161,10 @@ class Asks(RunBase):
         """Return how the branch waits for the answer, or for the end of a run that has none to expect."""
         if self._live.halt is not None:
             return Suspend("halt")
-        if branch.replaying:
+        if branch.ended_before:
             return Suspend("replay")
         question = self._live.history.inbox.at_point[key].question
-        ends = [question.expires_at, *(timeout.until_ms for timeout in branch.all_timeouts())]
-        return Suspend("person", question=question.id, until_ms=min(ends), text=question.text)
+        return Suspend("person", question=question.id, until_ms=question.expires_at, text=question.text)
 
     def _ask_failed(self, key: str, reason: str, text: str) -> NoReturn:
         failure = own_failure(FailureKind.PERMANENT, reason, text, Executed.NO)

@@ -5,38 +5,27 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from yaoki.classify import is_control_flow
-from yaoki.errors import Fenced, JournalError, Passing
-from yaoki.records import Begin, Cause, Settle
-from yaoki.runtime import _context
-from yaoki.runtime._alone import AttemptTimeout
-from yaoki.runtime._attempt import barrier_of, call_of
-from yaoki.runtime._deadlines import bounded, dressed_cancel
-from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
-from yaoki.runtime._groups import asks_for_room, begin_in_group
+from yaoki.errors import Fenced, JournalError
+from yaoki.records import Cause, Settle
+from yaoki.runtime._effects import Barrier, Steps, Suspend
 from yaoki.runtime._held import Held
-from yaoki.runtime._ladder import Made, begin_at_once, ladder
-from yaoki.runtime._settling import Kept, judge
+from yaoki.runtime._performing import Performance
+from yaoki.runtime._places import give_up, take_back
 from yaoki.runtime._step import make_step
-from yaoki.runtime._sync import SyncDriver, commit_inline, cut_branch, poll_posts
+from yaoki.runtime._sync import SyncDriver, cut_branch, poll_posts
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
     from yaoki.records import Record
     from yaoki.runtime._commits import Commits
     from yaoki.runtime._live import Branch, Live
-    from yaoki.runtime._step import Step
     from yaoki.runtime._timeouts import AsyncTimeout
     from yaoki.runtime._tool import Tool
 
-__all__ = ["AsyncDriver", "ToolCancelled"]
+__all__ = ["AsyncDriver"]
 
 _QUIET_TICKS = 4
 """How many turns of the event loop a run must stay quiet: user code between two steps takes one or two."""
-
-
-class ToolCancelled(Exception):  # noqa: N818 - a failure's name
-    """A tool raised CancelledError although nobody cancelled it."""
 
 
 class AsyncDriver:
@@ -50,6 +39,7 @@ class AsyncDriver:
         self.branches: set[Branch] = set()
         self.held: list[Held] = []
         self.active = 0
+        self._patience: asyncio.TimerHandle | None = None
         self.quiet: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.sleepers: set[asyncio.Future[None]] = set()
         self.attempting: set[asyncio.Task[Any]] = set()
@@ -90,11 +80,11 @@ class AsyncDriver:
             self.plain.live = live
             self.commits.flush()
             return self.plain.perform(step, branch)
-        return _Performance(self, step, branch).run()
+        return Performance(self, step, branch).run()
 
     async def drive(self, steps: Steps, branch: Branch) -> Any:
         """Perform effects that belong to no call of the loop."""
-        return await _Performance(self, None, branch, steps).run()
+        return await Performance(self, None, branch, steps).run()
 
     # --- quiet
 
@@ -123,15 +113,33 @@ class AsyncDriver:
             return
         if ops != self.ops:
             ticks = _QUIET_TICKS
+        loop = asyncio.get_running_loop()
         if ticks:
-            asyncio.get_running_loop().call_soon(self.check_quiet, ticks - 1, self.ops)
-        else:
+            loop.call_soon(self.check_quiet, ticks - 1, self.ops)
+        elif not self._may_be_at_work():
+            self.quiet.set_result(None)
+        elif self._patience is None:
+            self._patience = loop.call_later(self.live.limits.park_after_s, self._waited_enough, self.ops)
+
+    def _may_be_at_work(self) -> bool:
+        """
+        Whether code beside a waiting scope in a task of its own may await something of its own.
+
+        Nobody can tell that from awaiting the task; it is given as long as a wait is sat out in memory.
+        """
+        return self.live.halt is None and any(b.held == 0 and b.children == b.apart for b in self.branches if b.apart)
+
+    def _waited_enough(self, ops: int) -> None:
+        self._patience = None
+        if ops != self.ops:
+            self.check_quiet()
+        elif not self.quiet.done() and self._is_quiet():
             self.quiet.set_result(None)
 
     def _is_quiet(self) -> bool:
         if self.live.halt is not None:
             return self.active == 0
-        if not self.held or self.replayed_timeouts:
+        if not (self.held or self.plain.held) or self.replayed_timeouts:
             return False
         return all(b.active == 0 and (b.held > 0 or b.children > 0) for b in self.branches)
 
@@ -150,6 +158,12 @@ class AsyncDriver:
             if (room or (suspend.waits_for == "join" and suspend.text == key)) and not held.wake.done():
                 held.wake.set_result(None)
 
+    def wake_joined(self, key: str) -> None:
+        """Wake the calls that share a step's answer: nobody drives it any more, however that came."""
+        for held in self.held:
+            if held.suspend.waits_for == "join" and held.suspend.text == key:
+                _wake(held.wake)
+
     def posted(self) -> None:
         """Look for answers, top-ups and cancels, and wake whom they concern."""
         live = self.live
@@ -157,7 +171,8 @@ class AsyncDriver:
         if shared and live.journal.freed(live.group) > min(held.suspend.freed for held in shared):
             for held in shared:
                 _wake(held.wake)
-        if not poll_posts(self.live) and self.live.halt is None:
+        came = poll_posts(live)
+        if not came and live.halt is None and not any(held.suspend.waits_for == "pause" for held in self.held):
             return
         for held in list(self.held):
             if not _may_go_on(self.live, held):
@@ -229,9 +244,8 @@ class AsyncDriver:
             timer = loop.call_later(max(0.0, left_s), _wake, held.wake)
         if suspend.waits_for in ("halt", "code"):
             self.halted()
-        gate = branch_gate(branch) if suspend.waits_for != "replay" else None
-        if gate is not None:
-            gate.release()
+        if suspend.waits_for != "replay":
+            give_up(branch, self.branches)
         self.leave_op(branch)
         try:
             await held.wake
@@ -241,17 +255,16 @@ class AsyncDriver:
             if timer is not None:
                 timer.cancel()
             self.enter_op(branch)
-        if gate is not None:
-            await gate.acquire()
+        await take_back(branch)
 
-    async def wait_until(self, until_ms: int, reason: str, branch: Branch) -> None:
-        """Wait in memory, or suspended if the wait is long."""
+    async def wait_until(self, until_ms: int, reason: str, branch: Branch, *, through: bool = False) -> None:
+        """Wait in memory, or suspended if the wait is long; see `Wait` for what goes `through`."""
         live = self.live
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=until_ms)
         cut = ends_ms < until_ms
         while not skipping():
             left_s = (min(until_ms, ends_ms) - live.now_ms()) / 1000
-            if live.halt is not None:
+            if live.stopped(through=through):
                 return
             if left_s <= 0:
                 if cut:  # a run.timeout around it ends first: that is what comes, never the end of this wait
@@ -279,186 +292,6 @@ class AsyncDriver:
         return Cause.LOOP, ""
 
 
-class _Performance:
-    """One step being performed."""
-
-    __slots__ = ("_branch", "_cancelled", "_driver", "_step", "_steps")
-
-    def __init__(self, driver: AsyncDriver, step: Step | None, branch: Branch, steps: Steps | None = None) -> None:
-        self._driver = driver
-        self._step = step
-        self._steps = steps
-        self._branch = branch
-        self._cancelled: BaseException | None = None
-
-    async def run(self) -> Any:
-        """Perform effects until the step returns or raises; a cancel settles what was begun first."""
-        driver, branch = self._driver, self._branch
-        if driver.live.stopping:
-            raise Fenced(f"run {driver.live.name} is no longer driven here")
-        driver.enter_op(branch)
-        task = asyncio.current_task()
-        assert task is not None
-        driver.performing.add(task)
-        try:
-            if branch.overdue():
-                await asyncio.sleep(0)  # steps that never suspend would keep the timeout's timer waiting
-            value = await self._perform()
-            if self._cancelled is not None:
-                raise self._cancelled
-        except asyncio.CancelledError:
-            driver.note_cut(branch)
-            raise
-        finally:
-            driver.performing.discard(task)
-            if self._step is not None:
-                driver.live.driven.discard(self._step.key)
-            driver.leave_op(branch)
-        return value
-
-    async def _perform(self) -> Any:
-        """Bring the step to its outcome; a new one that nothing stands in the way of takes no ladder."""
-        live, step = self._driver.live, self._step
-        if step is None:
-            assert self._steps is not None
-            return await self._drive(self._steps)
-        live.driven.add(step.key)
-        begin = begin_at_once(live, step)
-        if begin is None:
-            return await self._drive(ladder(live, step))
-        await self._write(Write(step.key, begin, barrier_of(begin)))
-        outcome = await self._call(call_of(step, None, begin, begin.at))
-        kept = judge(live, step, begin, outcome)
-        if type(kept) is Kept:
-            await self._write(Write(step.key, kept.settle, kept.barrier))
-            return kept.value
-        return await self._drive(ladder(live, step, Made(begin, outcome, kept)))
-
-    async def _drive(self, steps: Steps) -> Any:
-        try:
-            effect = next(steps)
-            while True:
-                if isinstance(effect, Write):
-                    grouped = asks_for_room(self._driver.live, effect.key, effect.record)
-                    effect = steps.send(await (self._begin(effect) if grouped else self._write(effect)))
-                elif isinstance(effect, Call):
-                    effect = steps.send(await self._call(effect))
-                else:
-                    await self._stay(effect)
-                    effect = steps.send(None)
-        except StopIteration as stop:
-            return stop.value
-        finally:
-            steps.close()
-
-    async def _stay(self, effect: Wait | Suspend) -> None:
-        """Wait for a time, or for somebody."""
-        if self._cancelled is not None:
-            raise self._cancelled
-        if isinstance(effect, Wait):
-            await self._driver.wait_until(effect.until_ms, effect.reason, self._branch)
-        else:
-            await self._driver.hold(effect, self._branch)
-
-    async def _begin(self, write: Write) -> object:
-        """Append a begin that must have room in the run's group; what is pending goes before it."""
-        driver = self._driver
-        assert isinstance(write.record, Begin)
-        driver.commits.flush()
-        refused = begin_in_group(driver.live, write.key, write.record)
-        if refused is None and self._cancelled is None:
-            if write.barrier is not Barrier.SYNCED:
-                driver.live.journal.mark()
-                return None
-            try:
-                await driver.commits.synced()
-            except asyncio.CancelledError as error:
-                self._cancelled = error
-        return refused
-
-    async def _write(self, write: Write) -> None:
-        live = self._driver.live
-        commits = self._driver.commits
-        if self._cancelled is not None:
-            commits.flush()
-            commit_inline(live, write.key, write.record)
-            return
-        if live.detached:
-            raise Fenced(f"run {live.name} is no longer driven here")
-        seq = live.note(write.key, write.record)
-        try:
-            await commits.commit(live, seq, write.key, write.record, write.barrier)
-        except asyncio.CancelledError as error:
-            commits.flush()
-            self._cancelled = error
-        except JournalError as error:
-            live.broken = error
-            raise
-        except BaseException:
-            # Fenced; or Ctrl-C between folding and writing: nothing more is written, as after a death.
-            live.detached = True
-            raise
-        live.show(write.key, write.record)
-        if self._driver.held:
-            self._driver.settled(write.key, write.record)
-
-    async def _call(self, call: Call) -> object:
-        driver, branch = self._driver, self._branch
-        if self._cancelled is None and driver.live.stopping:
-            self._cancelled = asyncio.CancelledError("the run is let go of")
-        if self._cancelled is not None:
-            cause, key = driver.cause_of(branch)
-            branch.cut = branch.cut or cause is Cause.LOOP
-            return Raised(self._cancelled, started=False, cause=cause, timeout_key=key)
-        step = call.step
-        task = asyncio.current_task()
-        assert task is not None
-        cancelling = task.cancelling()
-        driver.attempting.add(task)
-        token = _context.enter(_context.InAttempt(step))
-        try:
-            extra = call.injected or {}
-            return await bounded(step.tool.fn(*step.given, **step.named, **extra), call.timeout_s)
-        except Passing:
-            raise
-        except AttemptTimeout as error:
-            return Raised(error, timed_out=True)
-        except asyncio.CancelledError as error:
-            if not task.cancelling():
-                return Raised(ToolCancelled(f"{step.tool.name} raised CancelledError by itself"))
-            return self._cut(error)
-        except Exception as error:  # noqa: BLE001 - classified by the ladder
-            if task.cancelling() > cancelling and dressed_cancel(error):
-                cut = asyncio.CancelledError(f"{step.tool.name} answered its cancel with {type(error).__name__}")
-                cut.__cause__ = error
-                return self._cut(cut)
-            return Raised(error, cause=Cause.LOOP) if is_control_flow(error) else Raised(error)
-        except BaseException as error:  # noqa: BLE001 - settled, then passed through
-            self._cancelled = error
-            return Raised(error, cause=Cause.RUNNER)
-        finally:
-            _context.leave(token)
-            driver.attempting.discard(task)
-
-    def _cut(self, error: asyncio.CancelledError) -> Raised:
-        """Settle the attempt as cancelled from outside; the cancel goes on once that is written."""
-        cause, key = self._driver.cause_of(self._branch)
-        self._branch.cut = self._branch.cut or cause is Cause.LOOP
-        self._cancelled = error
-        return Raised(error, cause=cause, timeout_key=key)
-
-
-def branch_gate(branch: Branch) -> asyncio.Semaphore | None:
-    """Return the limit a branch counts against."""
-    here: Branch | None = branch
-    while here is not None:
-        gate: asyncio.Semaphore | None = here.gate
-        if gate is not None:
-            return gate
-        here = here.parent
-    return None
-
-
 def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
@@ -469,4 +302,4 @@ def _may_go_on(live: Live, held: Held) -> bool:
     if suspend.waits_for == "person":
         asked = live.history.questions.get(suspend.question)
         return asked is None or not asked.open
-    return suspend.waits_for in ("budget", "signal")
+    return suspend.waits_for in ("budget", "signal", "pause")

@@ -20,6 +20,7 @@ from yaoki.runtime._work import LOOK_S, Docket, served_loops
 
 if TYPE_CHECKING:
     import builtins
+    from collections.abc import Mapping
     from types import TracebackType
 
     from yaoki.journal import Claim
@@ -214,7 +215,8 @@ class AsyncRunner(Base):
         error = task.exception()
         if error is None and isinstance(ended := task.result(), _Exit):
             error = ended.error
-        if isinstance(error, Passing) and not live.detached:  # a plain tool's branch: it cannot be held, it unwinds
+        parked = isinstance(error, Passing) or (live.main.passing is not None and not live.broken)
+        if parked and not live.detached:  # a plain tool's branch: it cannot be held, it unwinds
             return Returned(held=[*driver.held, *driver.plain.held], unfinished=True)
         if error is not None:
             stopped = live.halted or live.broken is not None
@@ -313,21 +315,23 @@ class AsyncRunner(Base):
         """Send a signal to a run, as `Runner.signal`."""
         return self._on_store.signal(run_id, name, value, by=by)
 
-    async def pause(self, *, by: str = "") -> None:
+    async def pause(self, *, scope: str = "", by: str = "") -> None:
         """Put the brake on, as `Runner.pause`."""
-        self.store.pause(by)
+        self.store.pause(by, scope=scope)
 
-    async def unpause(self) -> bool:
-        """Take the brake off; return whether it was on."""
-        return self.store.unpause()
+    async def unpause(self, *, scope: str = "") -> bool:
+        """Take the brake off, as `Runner.unpause`; return whether it was on."""
+        return self.store.unpause(scope=scope)
 
     async def discard(self, run_id: str, *, by: str = "") -> None:
         """Delete a final run and its records, as `Runner.discard`."""
         self.store.discard(run_id, by=by)
 
-    async def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
+    async def redrive(
+        self, run_id: str, source: str = "step", *, edits: Mapping[str, object] | None = None, by: str = ""
+    ) -> Receipt[Any]:
         """Let a run go on, as `Runner.redrive`."""
-        return self._on_store.redrive(run_id, source, by=by)
+        return self._on_store.redrive(run_id, source, edits=edits, by=by)
 
 
 async def _loop(live: Live, bound: Bound[Any], *, restart: bool) -> Any:

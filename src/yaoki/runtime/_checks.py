@@ -54,6 +54,8 @@ def check_tool(owner: Tool[Any, Any], check: Check) -> Tool[Any, Any]:
     made = type(owner)(
         wire,
         effect=Effect.READ_ONLY,
+        scope=owner.scope or owner.name,
+        breaker=owner.breaker,
         retry=owner.retry,
         timeout_s=owner.timeout_s,
         escalate=(),  # never the loop's: a check that cannot say is the doubt's question
@@ -110,7 +112,9 @@ def _verdict_on_wire(owner: Tool[Any, Any], name: str, verdict: object) -> objec
         return None
     if isinstance(verdict, Happened):
         happened = cast("Happened[object]", verdict)
-        return {"happened": msgspec.json.decode(owner.codec.encode(happened.value))}
+        data = owner.codec.encode(happened.value)
+        owner.codec.decode(data)  # one of another type is no answer, and this check has failed
+        return {"happened": msgspec.json.decode(data)}
     msg = (
         f"check={name} of tool {owner.name} returned {type(verdict).__name__}; "
         "it must return Happened(value) or NotHappened()"

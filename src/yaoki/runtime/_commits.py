@@ -44,6 +44,7 @@ class Commits:
         self._loop = asyncio.get_running_loop()
         self._pending: list[_Pending] = []
         self._scheduled = False
+        self._looked = False
         journal.deliver = self._deliver
 
     async def commit(self, live: Live, seq: int, key: str, record: Record, barrier: Barrier) -> None:
@@ -55,6 +56,7 @@ class Commits:
             if self._pending:
                 self.flush()
             self._journal.append(live.run, live.epoch, seq, ((key, record),), charge_of(live) if live.group else None)
+            self._looked = False
             if synced:
                 await self.synced()
         if barrier is Barrier.STARTED:
@@ -67,6 +69,12 @@ class Commits:
         ack = self._loop.create_future()
         self._journal.sync_async([ack])
         await ack
+
+    def look(self) -> None:
+        """See the scopes as they are now, once for all that is written in one transaction."""
+        if not self._looked:
+            self._journal.scopes()
+            self._looked = True
 
     def _enqueue(self, live: Live, seq: int, key: str, record: Record, *, synced: bool = False) -> asyncio.Future[None]:
         """Commit one record with the others of this tick; the future is its ack: written, or on disk if `synced`."""
@@ -82,7 +90,7 @@ class Commits:
 
     def flush(self) -> None:
         """Commit what is pending, in one transaction."""
-        self._scheduled = False
+        self._scheduled = self._looked = False
         if not self._pending:
             return
         batch, self._pending = self._pending, []

@@ -20,6 +20,7 @@ from yaoki.records import (
     FailureKind,
     Parked,
     Record,
+    Redrive,
     Scope,
     Settle,
     State,
@@ -27,6 +28,7 @@ from yaoki.records import (
 from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._failures import placed
+from yaoki.runtime._group_of import raises_no_more
 from yaoki.runtime._groups import Counted, charge_of, counted
 from yaoki.runtime._history import History
 from yaoki.runtime._ladder import ladder
@@ -48,7 +50,13 @@ if TYPE_CHECKING:
     from yaoki.runtime._loop import Loop
     from yaoki.runtime._past import Past
 
+_NO_OTHER_PLAN = frozenset({FailureKind.PROGRAMMING, FailureKind.FATAL})
+"""Another pass would meet a bug again."""
+
 __all__ = ["Returned", "conclude", "take_up", "undo_all"]
+
+
+_COST_MOST_NUSD = (1 << 63) - 1
 
 
 class Returned(Struct, frozen=True):
@@ -264,9 +272,12 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
     error = returned.error
     if error is not None:
         failure = _failure_of(live, error)
-        step = error.step if isinstance(error, StepFailed) else ""
-        stopped_by = "step" if isinstance(error, StepFailed) else "loop"
-        return Halt(to="dead", text=_line(failure, step), stopped_by=stopped_by, step=step, failure=failure)
+        if isinstance(error, StepFailed):
+            text = _line(failure, error.step)
+            return Halt(to="dead", text=text, stopped_by="step", step=error.step, failure=failure)
+        behind = error.__cause__  # `raise … from` a step's failure: that step is where the run ended
+        step = behind.step if isinstance(behind, StepFailed) else ""
+        return Halt(to="dead", text=_line(failure, ""), stopped_by="loop", step=step, failure=failure)
     if live.main.cut:
         cut_branch(live, "its return")
         return live.halt
@@ -286,7 +297,13 @@ def _end_of_loop(live: Live, returned: Returned) -> Halt | None:
         return Halt(to="dead", text=text, stopped_by="loop", failure=failure)
     capped = bool(live.capped)
     state = State.CAPPED if capped else State.COMPLETED
-    record = Ended(at=live.now_ms(), state="capped" if capped else "completed", value=Raw(data), stopped_by=live.capped)
+    record = Ended(
+        at=live.now_ms(),
+        state="capped" if capped else "completed",
+        value=Raw(data),
+        turns=live.history.spent.turns,
+        stopped_by=live.capped,
+    )
     _leave(live, state, record, note=f"stopped by {live.capped}" if capped else "", value=data)
     return None
 
@@ -296,9 +313,12 @@ def _end(live: Live, halt: Halt) -> None:
     if halt.to == "cancelled" and cancel is not None and cancel.compensate and not live.compensating:
         _leave_pending(live, "cancelled; what it did is to be undone")
         return
+    if replanned := _replanned(live, halt):
+        _leave(live, State.PENDING, replanned, note=f"re-plans: {halt.text}")
+        return
     state = State(halt.to)
     value: Raw = ABSENT
-    saved = live.history.state if halt.to == "capped" else None
+    saved = live.history.state if halt.to == "capped" or halt.stopped_by == "fatal" else None
     if saved is not None:
         value = Raw(saved)
     record = Ended(
@@ -307,23 +327,45 @@ def _end(live: Live, halt: Halt) -> None:
         value=value,
         failure=halt.failure,
         step=halt.step,
+        turns=live.history.spent.turns,
         stopped_by=halt.stopped_by,
     )
     _leave(live, state, record, note=halt.text, value=bytes(value) if value is not ABSENT else None)
 
 
+def _replanned(live: Live, halt: Halt) -> Redrive | None:
+    """Return the new pass that a run makes by itself where it would be dead, if its loop allows one more."""
+    history, failure = live.history, halt.failure
+    if halt.to != "dead" or halt.stopped_by not in ("step", "dead_letter") or failure is None:
+        return None
+    if failure.kind in _NO_OTHER_PLAN or len(history.replanned) >= live.loop.replans_max:
+        return None
+    whole = history.checkpoint is None or any(undo.outcome == "done" for undo in history.undone.by_step.values())
+    return Redrive(
+        at=live.now_ms(),
+        source="start" if whole else "checkpoint",
+        pass_=history.pass_ + 1,
+        posts=history.post_seq,
+        failure=failure,
+    )
+
+
 def _park(live: Live, held: Sequence[Held]) -> None:
     """Every branch has ended or waits: sleep until the earliest time, else wait for somebody."""
     if held and all(one.suspend.waits_for == "replay" for one in held):
-        _wait_for_code(live, "a step that a timeout had cancelled was asked for, but that timeout was not", "")
+        raised = next((one.branch.ended_by_raise for one in held if one.branch.ended_by_raise), "")
+        cut = "a step that a timeout had cancelled was asked for, but that timeout was not"
+        _wait_for_code(live, raises_no_more(raised) if raised else cut, "")
         return
-    if any(one.seen < live.history.post_seq or one.suspend.room for one in held):
+    joins = bool(held) and all(one.suspend.waits_for == "join" for one in held)
+    if joins or any(one.seen < live.history.post_seq or one.suspend.room for one in held):
         # What it waits for may have come while other branches were still at work: look again at once.
         _leave_pending(live, "")
         return
     suspends = [one.suspend for one in held]
-    first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal")), None)
-    expiry = min((s.until_ms for s in suspends if s.until_ms), default=0)
+    paused = next((s.scope for s in suspends if s.waits_for == "pause"), "")
+    first = next((s for s in suspends if s.waits_for in ("person", "budget", "signal", "pause")), None)
+    expiry = min((one.until_ms for one in held if one.until_ms), default=0)
     freed = min((s.freed for s in suspends if s.freed >= 0), default=-1)
     now_ms = live.now_ms()
     times = [s for s in suspends if s.waits_for == "time"]
@@ -332,16 +374,27 @@ def _park(live: Live, held: Sequence[Held]) -> None:
         parked = Parked(at=now_ms, state="sleeping", waits_for="time", wake_at=expiry, text=text)
         # A sleeping run that also asks somebody is listed with those who need one.
         waits_for = first.waits_for if first is not None else "time"
-        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text, freed=freed)
+        _leave(live, State.SLEEPING, parked, wake_ms=expiry, waits_for=waits_for, note=text, paused=paused, freed=freed)
         return
     text = _waiting_text(live, first) if first is not None else "waits"
     if first is not None and first.waits_for == "budget":
         parked = Parked(at=now_ms, state="waiting", waits_for="budget", wake_at=expiry, text=text)
     elif first is not None and first.waits_for == "signal":
         parked = Parked(at=now_ms, state="waiting", waits_for="signal", wake_at=expiry, text=text)
+    elif first is not None and first.waits_for == "pause":
+        parked = Parked(at=now_ms, state="waiting", waits_for="pause", wake_at=expiry, text=text)
     else:
         parked = Parked(at=now_ms, state="waiting", waits_for="person", wake_at=expiry, text=text)
-    _leave(live, State.WAITING, parked, wake_ms=expiry, waits_for=parked.waits_for, note=text, freed=freed)
+    _leave(
+        live,
+        State.WAITING,
+        parked,
+        wake_ms=expiry,
+        waits_for=parked.waits_for,
+        note=text,
+        paused=paused,
+        freed=freed,
+    )
 
 
 def _wait_for_code(live: Live, text: str, diff: str) -> None:
@@ -376,6 +429,7 @@ def _leave(
     waits_for: str = "",
     note: str = "",
     value: bytes | None = None,
+    paused: str = "",
     freed: int = -1,
 ) -> None:
     items: list[tuple[str, Record]] = []
@@ -399,7 +453,8 @@ def _leave(
             note=note[:500],
             value=value,
             seen=live.history.post_seq,
-            cost_nusd=round(live.history.spent.cost_usd * NANO),
+            paused=paused,
+            cost_nusd=min(round(live.history.spent.cost_usd * NANO), _COST_MOST_NUSD),
             waits_for_group=(live.group, freed) if freed >= 0 else None,
         )
     except Fenced:

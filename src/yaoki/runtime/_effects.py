@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from yaoki.records import Cause, Record
+    from yaoki.records import Begin, Cause, Failure, Record
     from yaoki.runtime._step import Step
 
-__all__ = ["Barrier", "Call", "EffectOf", "Raised", "Steps", "Suspend", "Wait", "Write"]
+__all__ = ["Barrier", "Call", "EffectOf", "Enter", "Raised", "Steps", "Suspend", "Wait", "Write"]
 
 
 class Barrier(IntEnum):
@@ -32,17 +32,28 @@ class Barrier(IntEnum):
 
 
 class Write:
-    """
-    Append one record under a step's identity.
-
-    Answered with None; a begin for which the run's group has no room was not appended, and is answered with why.
-    """
+    """Append one record under a step's identity."""
 
     __slots__ = ("barrier", "key", "record")
 
     def __init__(self, key: str, record: Record, barrier: Barrier = Barrier.WRITTEN) -> None:
         self.key = key
         self.record = record
+        self.barrier = barrier
+
+
+class Enter:
+    """
+    Append a step's begin, if the run's group has room for it and its scope lets it, in that very transaction.
+
+    Answered with None once it is appended; else with the `Admission` that says why it is not, nothing being taken.
+    """
+
+    __slots__ = ("barrier", "begin", "step")
+
+    def __init__(self, step: Step, begin: Begin, barrier: Barrier) -> None:
+        self.step = step
+        self.begin = begin
         self.barrier = barrier
 
 
@@ -58,27 +69,33 @@ class Call:
 
 
 class Wait:
-    """Wait until a time. A long wait parks the branch; a driver may also return early when told to stop."""
+    """
+    Wait until a time. A long wait parks the branch; a driver may also return early when told to stop.
 
-    __slots__ = ("reason", "until_ms")
+    One that goes `through` is an undo's: of stops only a drain, or code that has drifted, ends it early.
+    """
 
-    def __init__(self, until_ms: int, reason: str) -> None:
+    __slots__ = ("reason", "through", "until_ms")
+
+    def __init__(self, until_ms: int, reason: str, *, through: bool = False) -> None:
         self.until_ms = until_ms
+        self.through = through
         self.reason = reason
 
 
 class Suspend:
     """This branch cannot go on until somebody acts (or a time comes, if given)."""
 
-    __slots__ = ("freed", "question", "room", "text", "until_ms", "waits_for")
+    __slots__ = ("freed", "question", "room", "scope", "text", "until_ms", "waits_for")
 
     def __init__(
         self,
-        waits_for: Literal["person", "budget", "signal", "code", "halt", "time", "replay", "join"],
+        waits_for: Literal["person", "budget", "signal", "code", "halt", "time", "replay", "join", "pause"],
         *,
         question: str = "",
         until_ms: int = 0,
         text: str = "",
+        scope: str = "",
         room: bool = False,
         freed: int = -1,
     ) -> None:
@@ -90,16 +107,17 @@ class Suspend:
         self.question = question
         self.until_ms = until_ms
         self.text = text
+        self.scope = scope
 
 
-EffectOf: TypeAlias = Write | Call | Wait | Suspend
+EffectOf: TypeAlias = Write | Enter | Call | Wait | Suspend
 """What a step's generator may yield."""
 Steps: TypeAlias = Generator[EffectOf, Any, Any]
 """A step under way."""
 
 
 class Raised(Struct, frozen=True):
-    """An attempt that raised. `cause` is set when it was cancelled from outside."""
+    """An attempt that raised. `cause` is set when it was cancelled from outside, `failure` when it was not made."""
 
     error: BaseException
     started: bool = True
@@ -108,3 +126,4 @@ class Raised(Struct, frozen=True):
     thread_alive: bool = False
     cause: Cause | None = None
     timeout_key: str = ""
+    failure: Failure | None = None

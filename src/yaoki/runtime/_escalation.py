@@ -16,7 +16,7 @@ from msgspec import Raw
 from yaoki.errors import StepFailed
 from yaoki.policy import Ask, Cached, Compensate, DeadLetter, Degrade, Fallback, Retry, next_rung
 from yaoki.records import Effect, sub_key
-from yaoki.runtime._acting import act_on, member_of, rungs_of, would_fail_too
+from yaoki.runtime._acting import act_on, member_of, rungs_of, values_for, would_fail_too
 from yaoki.runtime._attempt import adopted, attempt
 from yaoki.runtime._doubt import question_of
 from yaoki.runtime._effects import EffectOf, Steps, Suspend, Write
@@ -56,7 +56,8 @@ def escalate(
     rung = rungs[min(past.position, len(rungs) - 1)]
     failure = last_failure(past)
     if isinstance(rung, Fallback):
-        passed = _passed_over(step, rung, failure)
+        more = next_rung(rungs, past.position) is not None
+        passed = _passed_over(live, step, rung, failure, more=more)
         if not passed:
             return (yield from attempt(live, step, past, past.position + 1))
         yield Write(step.key, moved_on(live, past, passed))
@@ -90,13 +91,16 @@ def _dead_letter(live: Live, step: Step, failure: Failure, left: str) -> Steps:
     yield Suspend("halt")
 
 
-def _passed_over(step: Step, rung: Fallback, failure: Failure) -> str:
-    """Return why a fallback is not tried, or nothing."""
-    name = member_of(step.declared, rung).tool.name
+def _passed_over(live: Live, step: Step, rung: Fallback, failure: Failure, *, more: bool) -> str:
+    """Return why a fallback is not tried, or nothing; one that cannot be used now only if there is `more` to try."""
+    member = member_of(step.declared, rung)
+    name = member.tool.name
     if failure.kind not in rung.on:
         return f"no fallback to {name} after {failure.kind.value} failures"
     if other := would_fail_too(step, failure, rung):
         return f"no fallback to {name}: {other} is what failed ({failure.scope.value})"
+    if more and (bar := live.scopes.shut(step, member.tool, values_for(step, member))):
+        return f"no fallback to {name}: {bar.text}"
     return ""
 
 

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from yaoki.runtime._past import Past
     from yaoki.runtime._step import Step
 
-__all__ = ["last_failure", "orphan_refused", "own_failure", "placed", "step_failed", "unknown_outcome"]
+__all__ = [
+    "arguments_changed",
+    "last_failure",
+    "orphan_refused",
+    "own_failure",
+    "placed",
+    "step_failed",
+    "unknown_outcome",
+]
 
 
 def own_failure(kind: FailureKind, reason: str, message: str, executed: Executed) -> Failure:
@@ -35,6 +43,15 @@ def last_failure(past: Past) -> Failure:
     if past.last is not None and past.last.failure is not None:
         return past.last.failure
     return own_failure(FailureKind.TRANSIENT, "attempt.cancelled", "the attempt was cancelled", past.executed)
+
+
+def arguments_changed(step: Step) -> Failure:
+    """Return why an attempt was not made: what it would send is not what its key stands for."""
+    message = (
+        f"{step.tool.name}: its arguments were changed after the call, by the loop or by the tool itself, so it was "
+        "not made with them. Give it a copy, and let the tool change none."
+    )
+    return own_failure(FailureKind.PROGRAMMING, "arguments.changed", message, Executed.NO)
 
 
 def orphan_refused(step: Step) -> Failure:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from yaoki.errors import DeclarationError, Fenced, JournalError
+from yaoki.errors import DeclarationError
 from yaoki.policy import Admission, Budget, admit_spending
-from yaoki.records import GROUP_FIELDS, NANO, Begin, Charge, Group, Spent
+from yaoki.records import GROUP_FIELDS, NANO, Charge, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from yaoki.records import Record
+    from yaoki.records import Begin, Group
     from yaoki.runtime._history import History
     from yaoki.runtime._live import Live
 
-__all__ = ["Counted", "asks_for_room", "begin_in_group", "charge_of", "counted", "group_bounds"]
+__all__ = ["Counted", "admit_in_group", "charge_for", "charge_of", "counted", "group_bounds"]
 
 
 class Counted(NamedTuple):
@@ -49,49 +49,7 @@ def charge_of(live: Live) -> Charge | None:
     return None if charge.nothing else charge
 
 
-def asks_for_room(live: Live, key: str, record: Record) -> bool:
-    """Whether a record is a begin that its group may refuse; what undoes others is counted, and never refused."""
-    return bool(live.group) and type(record) is Begin and "!undo." not in key
-
-
-def begin_in_group(live: Live, key: str, begin: Begin) -> Admission | None:
-    """
-    Append a begin if the run's group has room for it, and fold it; else return why not.
-
-    Written when it returns None. What was folded before must have been appended.
-
-    Raises:
-        JournalError: It could not be written.
-        Fenced: Another process took the run.
-    """
-    if live.detached:
-        raise Fenced(f"run {live.name} is no longer driven here")
-    refused: list[Admission] = []
-
-    def admits(group: Group) -> bool:
-        admission = _admit(group, begin, live.declared)
-        if not admission.go:
-            refused.append(admission)
-        return admission.go
-
-    seq = live.history.seq + 1
-    try:
-        live.journal.begin(live.run, live.epoch, seq, (key, begin), charge=_charge(live, begin), admits=admits)
-    except JournalError as error:
-        live.broken = error
-        raise
-    except BaseException:
-        live.detached = True
-        raise
-    if refused:
-        return refused[0]
-    live.note(key, begin)
-    live.counted = counted(live.history)
-    live.show(key, begin)
-    return None
-
-
-def _charge(live: Live, begin: Begin) -> Charge:
+def charge_for(live: Live, begin: Begin) -> Charge:
     """Return the charge that folding a begin would make."""
     reserved = begin.reserved or {}
     tokens, cost_usd = int(reserved.get("tokens", 0)), reserved.get("cost_usd", 0.0)
@@ -106,7 +64,7 @@ def _charge(live: Live, begin: Begin) -> Charge:
     )
 
 
-def _admit(group: Group, begin: Begin, declared: Budget) -> Admission:
+def admit_in_group(group: Group, begin: Begin, declared: Budget) -> Admission:
     """Decide by the group's budget; what then becomes of the run, its own `on_empty` says."""
     bounds = Budget(
         turns=None,

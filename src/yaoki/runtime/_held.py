@@ -12,12 +12,18 @@ __all__ = ["Held"]
 
 
 class Held:
-    """What a branch was suspended for, and the newest post it knew; `wake` is the async driver's future."""
+    """
+    What a branch was suspended for, until when at most, and the newest post it knew.
 
-    __slots__ = ("branch", "seen", "suspend", "wake")
+    A `run.timeout` around it bounds every wait. `wake` is the async driver's future.
+    """
+
+    __slots__ = ("branch", "seen", "suspend", "until_ms", "wake")
 
     def __init__(self, suspend: Suspend, branch: Branch, wake: Any = None) -> None:
         self.suspend = suspend
+        ends_ms = 0 if suspend.waits_for in ("halt", "code", "replay") else branch.ends_ms()
+        self.until_ms = min(suspend.until_ms or ends_ms, ends_ms or suspend.until_ms)
         self.branch = branch
         self.wake = wake
         self.seen = branch.live.history.post_seq

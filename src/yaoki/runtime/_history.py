@@ -41,8 +41,10 @@ from yaoki.records import (
 )
 from yaoki.runtime._inbox import TAKEN as ANSWERED
 from yaoki.runtime._inbox import Inbox
+from yaoki.runtime._leaving import OVER, leave_end, leave_pass
 from yaoki.runtime._mailbox import TAKEN, Mailbox
-from yaoki.runtime._past import Past, Slots
+from yaoki.runtime._met import Failures
+from yaoki.runtime._past import CUT, Past, Slots
 from yaoki.runtime._receipt import Met
 from yaoki.runtime._saved import Saved
 from yaoki.runtime._undone import Undone
@@ -55,17 +57,11 @@ if TYPE_CHECKING:
 
     from yaoki.runtime._past import Asked
 
-__all__ = ["POSTS_FROM", "History", "segment_of"]
+__all__ = ["POSTS_FROM", "History"]
 
 STAND_INS = frozenset({"cached", "degrade"})
 """Sources of a value that no attempt made."""
-_MET_MAX = 1_000
 _CHECK_MARK = "!check."
-
-
-def segment_of(key: str) -> int:
-    """Return the segment a step's identity names."""
-    return int(key[key.index(".") + 1 : key.index("/")])
 
 
 class History:
@@ -89,11 +85,13 @@ class History:
         self.signals = Mailbox()
         self.cancel: Cancel | None = None
         self.spent = Spent()
+        self.turns_before = 0
+        """Turns of `spent` that were begun before the last redrive from the start: turns are numbered anew then."""
         self.in_flight = Spent()
         """What attempts under way have reserved, as part of `spent`: tokens and cost_usd."""
         self.gaps: list[str] = []
         self.undone = Undone()
-        self.met: list[tuple[Past, Met]] = []
+        self.failures = Failures()
         self.attempts = 0
         self.first_attempt_failures = 0
         self.claims = 0
@@ -105,8 +103,12 @@ class History:
         self.waited_ms = 0
         self._redriven_after = 0
         self.redriven_ms = 0
+        self.redriven_seq = 0
         self.parked: Parked | None = None
         self.ended: Ended | None = None
+        self.replanned: list[Failure] = []
+        self.unavailable: set[str] = set()
+        """Scopes that this run does not use any more."""
         self.stale_tools: set[str] = set()
         """Tools of which an earlier pass left effects: new calls of them are held against these."""
         self._starts_ahead = 0
@@ -125,7 +127,7 @@ class History:
             Undo: self._undo,
             Value: self._value,
             Gap: self._gap,
-            Fired: self._point,
+            Fired: self._fired,
             Spend: self._spend,
             Refused: self._refused,
             Parked: self._note_parked,
@@ -140,7 +142,7 @@ class History:
         history = cls()
         entries = list(entries)
         history._starts_ahead = sum(type(one.record) is Redrive and one.record.source == "start" for one in entries)
-        history.inbox.foresee(one.record for one in entries if isinstance(one.record, Answer))
+        history.inbox.foresee((one.seq, one.record) for one in entries if isinstance(one.record, Answer))
         for seq, key, record in entries:
             history.apply(seq, key, record)
         return history
@@ -180,6 +182,10 @@ class History:
         """Return the results a saved state may refer to, with the seq of their record."""
         return [(past.value_seq, past.value) for past in self.steps.values() if past.value_seq >= 0]
 
+    def failures_at(self, seq: int) -> list[Failure]:
+        """Return what this segment and the prelude had met by that record of the driver, oldest first."""
+        return self.failures.by(seq, lambda key: key in self.steps or key in self.points)
+
     def step_ever(self, key: str) -> Past | None:
         """Return a step of this segment or the prelude, or one of an earlier turn whose doubt outlives it."""
         return self.steps.get(key) or self.kept.get(key)
@@ -206,19 +212,9 @@ class History:
                 found.append(past)
         return found
 
-    def unasked(self, asked: set[str], before: int | None = None) -> list[str]:
+    def unasked(self, asked: set[str]) -> list[str]:
         """Return recorded steps and points of this segment and the prelude that the code has not asked for."""
-        keys = [
-            key
-            for key, past in self.steps.items()
-            if key not in asked and "!" not in key and (before is None or past.first_seq < before)
-        ]
-        keys += [
-            key
-            for key, (seq, _) in self.points.items()
-            if key not in asked and "!" not in key and (before is None or seq < before)
-        ]
-        return keys
+        return [key for key in (*self.steps, *self.points) if key not in asked and "!" not in key]
 
     # --- one record each
 
@@ -229,12 +225,18 @@ class History:
             self._see(key)
         return past
 
+    def _fired(self, seq: int, key: str, record: Record) -> None:
+        step = self.steps.get(key.removesuffix(CUT)) if key.endswith(CUT) else None
+        if step is not None:
+            step.cut = True
+        self._point(seq, key, record)
+
     def _see(self, key: str) -> None:
         if self._prefix and key.startswith(self._prefix):
             return
         self._prefix = key[: key.index("/") + 1]
-        self.segment = max(self.segment, segment_of(key))
-        self.spent.turns = max(self.spent.turns, self.segment)
+        self.segment = max(self.segment, int(key[key.index(".") + 1 : key.index("/")]))
+        self.spent.turns = max(self.spent.turns, self.turns_before + self.segment)
 
     def _claimed(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Claimed)
@@ -250,7 +252,7 @@ class History:
     def _begin(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Begin)
         past = self._past(seq, key)
-        if self.pass_ > 1 and past.slot < 0:
+        if (self.pass_ > 1 or self.stale_tools) and past.slot < 0:
             before = self.slots.owner(record.action, record.slot)
             if before is not None and before.stale:
                 past.inherit(before)
@@ -280,8 +282,10 @@ class History:
         past.note_settle(record)
         if record.value is not ABSENT:
             past.value_seq = seq
+        if record.unavailable:
+            self.note_unavailable(record)
         failure = record.failure
-        if failure is None or failure.scope is not Scope.PROCESS:
+        if record.attempt and (failure is None or failure.scope is not Scope.PROCESS):
             self.progress_deaths = self.deaths
         if failure is not None:
             self._note_failure(past, record, failure, again=again)
@@ -289,29 +293,24 @@ class History:
             asker = self.steps.get(key[: key.index("!")])
             if asker is not None:
                 joined = self.step_ever(asker.hold.joins) if asker.hold is not None and not asker.begun else None
-                (joined or asker).note_cleared((joined or asker).begun)
+                (joined or asker).note_not_happened()
+
+    def note_unavailable(self, settle: Settle) -> None:
+        """Use a scope no more, if a settle names one; a redrive orders its use again."""
+        if settle.unavailable:
+            self.unavailable.add(settle.unavailable)
 
     def _note_failure(self, past: Past, record: Settle, failure: Failure, *, again: bool) -> None:
         decision = record.decision
         if decision is not None and decision.do in ("retry", "repair"):
             self.spent.retry_wait_s += decision.wait_ms / 1000
         then = decision.do if decision is not None else ""
-        if again and self._decided_anew(past, record, failure, then):
+        if again and self.failures.decided_anew(self.seq, past, record.attempt, failure, then):
             return
-        if past.begun == 1:
+        if past.begun == 1 and record.attempt:
             self.first_attempt_failures += 1
-        if len(self.met) >= _MET_MAX:
-            return
         met = Met(step=past.step, call=past.call, attempt=record.attempt, at=record.at, failure=failure, then=then)
-        self.met.append((past, met))
-
-    def _decided_anew(self, past: Past, record: Settle, failure: Failure, then: str) -> bool:
-        """Correct what was met of an attempt that is settled a second time; return whether it was met before."""
-        for known, met in reversed(self.met):
-            if known is past and met.attempt == record.attempt:
-                met.failure, met.then = failure, then
-                return True
-        return False
+        self.failures.add(self.seq, past, met)
 
     def _hold(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Hold)
@@ -338,6 +337,7 @@ class History:
         if record.value is not ABSENT:
             past.value = record.value
             past.value_seq = seq
+            past.note_moot()
             if record.source in STAND_INS:
                 past.stood_in = past.closed = True
             else:
@@ -348,6 +348,7 @@ class History:
         if record.value is ABSENT:
             source.shared_by = source.shared_by or key  # a turn that is saved keeps its share
         else:
+            source.note_moot()
             past.key, past.slot, past.effect = source.key, source.slot, source.effect
             self.slots.note(source.action, source.slot, past)
 
@@ -371,7 +372,7 @@ class History:
         self.saved.take(record, self.results)
         self.checkpoint = record
         self.segment = record.turn + 1
-        self.spent.turns = max(self.spent.turns, record.turn)
+        self.spent.turns = max(self.spent.turns, self.turns_before + record.turn)
         self.progress_deaths = self.deaths
         gone = f"{self.pass_}.{record.turn}/"
         for key in [key for key in self.steps if key.startswith(gone)]:
@@ -411,6 +412,9 @@ class History:
 
     def _value(self, seq: int, key: str, record: Record) -> None:
         assert isinstance(record, Value)
+        if key.endswith(OVER) and key in self.points:
+            leave_end(self, key)
+            return
         self._point(seq, key, record)
         if key.endswith(TAKEN):
             self.signals.take(key, record)
@@ -435,8 +439,7 @@ class History:
         past = Past(key, seq)
         past.call = record.call
         met = Met(step=key, call=record.call, attempt=0, at=record.at, failure=record.failure, then="tell")
-        if len(self.met) < _MET_MAX:
-            self.met.append((past, met))
+        self.failures.add(self.seq, past, met)
         self._point(seq, key, record)
 
     def _note_parked(self, _seq: int, _key: str, record: Record) -> None:
@@ -446,50 +449,39 @@ class History:
     def _note_ended(self, _seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Ended)
         self.ended = record
+        self.spent.turns = max(self.spent.turns, record.turns)
         self.parked = None
 
-    def _redrive(self, _seq: int, _key: str, record: Record) -> None:
+    def _redrive(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Redrive)
         if self.ended is not None:  # a final run waits for this very order
             self.waited_ms += max(0, record.at - self.ended.at)
         self.ended = None
         self.cancel = None
+        if record.failure is not None:
+            self.replanned.append(record.failure)
         self._redriven_after = record.posts
         self.redriven_ms = record.at
+        self.redriven_seq = seq
         self.progress_deaths = self.deaths
+        self.unavailable.clear()
         self.undone.note_redrive()
         if record.source == "step":
-            for key in self.inbox.redriven():
+            for key in self.inbox.redriven(record):
                 self.points.pop(key, None)
             for past in self.steps.values():
-                if (past.begun or past.questions) and not past.settled and "!" not in past.step:
+                if past.to_redrive(record.step, self.inbox.verdict_on(past.question, record.posts)):
                     past.note_redrive()
             return
-        self._leave_pass(whole=record.source == "start")
+        leave_pass(self, whole=record.source == "start")
+        self._prefix = ""
         self.pass_ = record.pass_
         if record.source == "start":
+            self.turns_before = self.spent.turns
             self._starts_ahead -= 1
             self.checkpoint = None
             self.saved = Saved()
         self.segment = self.checkpoint.turn + 1 if self.checkpoint is not None else 0
-
-    def _leave_pass(self, *, whole: bool) -> None:
-        """What the pass did since its last checkpoint, or since its start, is unclaimed from now on."""
-        left = [*self.steps.values(), *(self.slots.owners() if whole else ())]
-        for earlier in self.kept.values():
-            if whole or earlier.shared_by in self.steps:
-                earlier.shared_by = ""
-        self.inbox.leave_pass(left)
-        for past in left:
-            if past.slot >= 0 and "!" not in past.step:
-                past.stale = True
-                self.kept[past.step] = past
-                if past.orphaned:
-                    self.stale_tools.add(past.tool)
-        self.signals.give_back(None if whole else set(self.points))
-        self.steps.clear()
-        self.points.clear()
-        self._prefix = ""
 
     def _cancel(self, seq: int, _key: str, record: Record) -> None:
         assert isinstance(record, Cancel)

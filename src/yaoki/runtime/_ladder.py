@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from yaoki.errors import EncodingError, StepFailed
 from yaoki.policy import allows_repeat
-from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, Settle, sub_key
+from yaoki.records import ABSENT, Begin, Decision, Executed, Failure, FailureKind, Gap, sub_key
 from yaoki.runtime._acting import act_on
 from yaoki.runtime._approve import approval_refused
 from yaoki.runtime._attempt import adopted, attempt, first_begin
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Made", "begin_at_once", "drifted", "ladder"]
 
 _SKIPPED = "outcome.skipped"
+_SHOWN_BYTES = 200
 
 
 def ladder(live: Live, step: Step, made: Made | None = None) -> Steps:
@@ -70,12 +71,13 @@ def ladder(live: Live, step: Step, made: Made | None = None) -> Steps:
             yield from _recorded(live, step, past)
         while True:
             if past.settled:
-                return _told(step, past, live_value(live, step, past.value))
+                return _told(step, past, (yield from live_value(live, step, past.value)))
             done, value = yield from _next(live, step, past)
             if done:
                 return value
     finally:
         live.driven.discard(step.key)
+        live.left.add(step.key)
 
 
 class Made(NamedTuple):
@@ -102,7 +104,7 @@ def begin_at_once(live: Live, step: Step) -> Begin | None:
 
 def _left_out(live: Live, step: Step) -> str:
     """Return the recorded call that this new one would be made before, for people; or nothing."""
-    key = "" if step.branch.replaying or step.fixed_key else live.left_out(step.key)
+    key = "" if step.branch.replaying or step.fixed_key else step.branch.next_left_out()
     known = live.history.steps.get(key)
     return known.call or key if known is not None else key
 
@@ -121,13 +123,16 @@ def _recorded(live: Live, step: Step, past: Past) -> Steps:
         yield Suspend("replay")
 
 
-def live_value(live: Live, step: Step, data: Raw) -> object:
-    """Decode a recorded value; one that no longer fits its annotation is a StepFailed that says so."""
+def live_value(live: Live, step: Step, data: Raw) -> Steps:
+    """Decode a recorded value; where the code wants another type by now, the run is parked for code."""
+    codec = step.declared.codec
     try:
-        return step.declared.codec.decode(data)
+        return codec.decode(data)
     except EncodingError as error:
-        failure = own_failure(FailureKind.PROGRAMMING, "value.mismatch", str(error), Executed.YES)
-        raise step_failed(live, step, failure, 0) from None
+        wrong = str(error)
+    shown = bytes(data)[:_SHOWN_BYTES].decode(errors="replace")
+    while True:
+        yield from drifted(live, step.key, f"{step.call} = {shown}", f"{step.call} -> {codec.type_name} ({wrong})")
 
 
 def _told(step: Step, past: Past, value: object) -> object:
@@ -154,6 +159,8 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
         joined = live.history.step_ever(past.hold.joins)
         if joined is not None and live.history.slots.owned(past.action, joined):
             return True, (yield from _join(live, step, joined))
+    if past.given_up and past.last is not None and past.last.decision is not None:
+        return (yield from _carry_out(live, step, past, past.last.decision))
     asked = past.question
     if asked is not None:
         return (yield from _answered(live, step, past, asked))
@@ -165,7 +172,7 @@ def _next(live: Live, step: Step, past: Past) -> Generator[EffectOf, Any, tuple[
     last = past.last
     if last is None or last.decision is None:
         return (yield from attempt(live, step, past))
-    return (yield from _carry_out(live, step, past, last, last.decision))
+    return (yield from _carry_out(live, step, past, last.decision))
 
 
 def _answered(live: Live, step: Step, past: Past, asked: Asked) -> Generator[EffectOf, Any, tuple[bool, Any]]:
@@ -191,16 +198,15 @@ def _redriven_in_doubt(live: Live, step: Step, past: Past) -> Steps:
         yield Write(step.key, question_of(live, step, past, "doubt"))
 
 
-def _carry_out(
-    live: Live, step: Step, past: Past, last: Settle, decision: Decision
-) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+def _carry_out(live: Live, step: Step, past: Past, decision: Decision) -> Generator[EffectOf, Any, tuple[bool, Any]]:
     do = decision.do
     if do in ("retry", "repair"):
         question = asked_in_place_of(live, step, past, decision.next_at)
         if question is not None:
             yield Write(step.key, question)
             return False, None
-        yield Wait(decision.next_at, "retry")
+        back_ms = live.scopes.back_ms(step, decision.next_at, past.deadline_at)
+        yield Wait(back_ms, "retry", through=bool(step.fixed_key))
         return (yield from attempt(live, step, past))
     if do == "check":
         yield from _check(live, step, past, decision)
@@ -208,11 +214,8 @@ def _carry_out(
     if do == "tell":
         raise step_failed(live, step, unknown_outcome(past), past.attempts)
     if do == "ask":
-        if step.tool.agent.unsure == "tell":  # decided at a claim, where the code's word was not at hand
-            told = Decision(do="tell", why=decision.why)
-            yield Write(step.key, msgspec.structs.replace(last, at=live.now_ms(), decision=told))
-        else:
-            yield Write(step.key, question_of(live, step, past, "doubt"))
+        # The tool's word on it is looked at here: a decision made at a claim had only the records.
+        yield from _ask_or_tell(live, step, past)
         return False, None
     if do == "pause":
         yield from _hold_for_budget(live, step, past, decision.why)
@@ -228,15 +231,15 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
     """Ask the receiver whether it happened; a verdict is a value, or leave to go on."""
     check = step.tool.check
     if check is None:  # the code has lost it since this was decided
-        note = "The tool has no check= any more."
-        yield Write(step.key, question_of(live, step, past, "doubt", note=note))
+        yield from _ask_or_tell(live, step, past, note="The tool has no check= any more.")
         return
     assert past.last is not None
     assert past.begin is not None
-    yield Wait(decision.next_at, "check")
-    found = yield from _verdict(live, step, check, past.begun, past.key)
+    yield Wait(decision.next_at, "check", through=bool(step.fixed_key))
+    key = _check_key(step, past.begun, past.ladder - 1)
+    found = yield from _verdict(live, step, check, key, past.begin.key)
     if isinstance(found, Failure):
-        yield Write(step.key, question_of(live, step, past, "doubt", note=f"The check failed: {found.message}"))
+        yield from _ask_or_tell(live, step, past, note=f"The check failed: {found.message}")
         return
     if found is not ABSENT:
         yield Write(step.key, adopted(live, step, past, "check", found))
@@ -252,15 +255,35 @@ def _check(live: Live, step: Step, past: Past, decision: Decision) -> Steps:
     )
 
 
+def _check_key(step: Step, number: int, again: int) -> str:
+    """Return the identity of a check: of the number-th attempt, and, asked `again`, another than that which failed."""
+    key = sub_key(step.key, "check", number)
+    return f"{key}.{again}" if again else key
+
+
 def _verdict(
-    live: Live, step: Step, check: Tool[Any, Any], number: int, about: str
+    live: Live, step: Step, check: Tool[Any, Any], key: str, about: str
 ) -> Generator[EffectOf, Any, Raw | Failure]:
     """Return the value the receiver has, nothing if it did not happen, or why the check could not say."""
     try:
-        verdict = yield from ladder(live, check_step(step, check, sub_key(step.key, "check", number), about))
+        verdict = yield from ladder(live, check_step(step, check, key, about))
     except StepFailed as error:
         return error.failure
     return ABSENT if verdict is None else Raw(msgspec.json.encode(verdict["happened"]))
+
+
+def _ask_or_tell(live: Live, step: Step, past: Past, *, note: str = "") -> Steps:
+    """
+    Have a person say whether it happened; of a tool that is `unsure="tell"`, say that nobody knows.
+
+    Who orders a new ladder while it is in doubt is a person, and is asked whatever the tool says.
+    """
+    last = past.last
+    if last is None or last.decision is None or step.tool.agent.unsure != "tell" or past.redriven:
+        yield Write(step.key, question_of(live, step, past, "doubt", note=note))
+        return
+    told = Decision(do="tell", why=note or last.decision.why)
+    yield Write(step.key, msgspec.structs.replace(last, at=live.now_ms(), decision=told))
 
 
 def _as_not_happened(failure: Failure) -> Failure:
@@ -273,24 +296,41 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
     while True:
         if joined.settled:
             yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
-            return live_value(live, step, past.value)
+            return (yield from live_value(live, step, past.value))
         asked = live.history.open_question(joined)
-        if asked is not None and not (joined.stale and _ran_out(live, asked)):
-            yield from until_answered(live, asked, joined.step)
-            continue
         if asked is not None or (joined.doubt_unasked and joined.step not in live.driven):
-            if (yield from _doubt_of(live, step, joined)):  # a cancel left it, or an earlier pass
-                return live_value(live, step, past.value)
+            done, value = yield from _said(live, step, joined, asked)
+            if done:
+                return value
             continue
         if joined.slot_shared(driven=joined.step in live.driven):
             return (yield from _share(live, step, joined))
-        if joined.step in live.asked and not (joined.closed or joined.cut_by_timeout):
+        under_way = joined.step in live.asked and joined.step not in live.left
+        if under_way and not (joined.closed or joined.cut_by_timeout):
             yield Suspend("join", text=joined.step)  # it is sent again: what comes of that is the answer
             continue
         done, value = yield from attempt(live, step, past)
         while not done and not past.settled:
             done, value = yield from _next(live, step, past)
-        return value if done else live_value(live, step, past.value)
+        return value if done else (yield from live_value(live, step, past.value))
+
+
+def _said(live: Live, step: Step, joined: Past, asked: Asked | None) -> Generator[EffectOf, Any, tuple[bool, Any]]:
+    """Have it said whether the joined step happened; return whether that decides this one, and its value."""
+    found = yield from _checked_anew(live, step, joined)
+    if found is ABSENT:
+        return False, None
+    if isinstance(found, Raw):
+        yield Write(step.key, adopted(live, step, joined, joined.step, found))
+        return True, (yield from live_value(live, step, found))
+    if step.tool.agent.unsure == "tell":
+        return True, (yield from _share(live, step, joined))
+    if asked is not None and not _ran_out(live, asked):
+        yield from until_answered(live, asked, joined.step)
+    else:  # a cancel left it, or an earlier pass
+        note = f"The check failed: {found.message}" if found is not None else ""
+        yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
+    return False, None
 
 
 def _ran_out(live: Live, asked: Asked) -> bool:
@@ -298,23 +338,18 @@ def _ran_out(live: Live, asked: Asked) -> bool:
     return 0 < asked.question.expires_at <= live.history.redriven_ms
 
 
-def _doubt_of(live: Live, step: Step, joined: Past) -> Generator[EffectOf, Any, bool]:
+def _checked_anew(live: Live, step: Step, joined: Past) -> Generator[EffectOf, Any, Raw | Failure | None]:
     """
-    Have it said whether the joined step happened: by its check, if an earlier pass left it, else by a person.
+    Ask the receiver about a doubt that an earlier pass left, also where a person is asked already: once a pass.
 
-    Return whether the check had its value, which is the step's now.
+    Return the value it has, nothing if it did not happen, or why the check could not say; None if there is none to ask.
     """
-    check, note = step.tool.check, ""
-    if check is not None and joined.stale and joined.executed is Executed.MAYBE:
-        yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
-        found = yield from _verdict(live, step, check, 0, joined.key)
-        if not isinstance(found, Failure):
-            if found is not ABSENT:
-                yield Write(step.key, adopted(live, step, joined, joined.step, found))
-            return found is not ABSENT
-        note = f"The check failed: {found.message}"
-    yield Write(joined.step, question_of(live, step, joined, "doubt", note=note))
-    return False
+    check = step.tool.check
+    if check is None or not joined.stale or joined.executed is not Executed.MAYBE:
+        return None
+    yield Wait(joined.settled_ms + int(step.tool.check_after_s * 1000), "check")
+    again = sum(not asked.open or _ran_out(live, asked) for asked in joined.questions)
+    return (yield from _verdict(live, step, check, _check_key(step, 0, again), joined.key))
 
 
 def _share(live: Live, step: Step, joined: Past) -> Steps:

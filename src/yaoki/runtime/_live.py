@@ -12,6 +12,8 @@ from yaoki.errors import Fenced, OutsideBranch, Park, Passing, Stopped
 from yaoki.events import Event, tell
 from yaoki.policy import Admission, Budget, admit
 from yaoki.runtime._groups import Counted
+from yaoki.runtime._scopes import Scopes
+from yaoki.runtime._unasked import Unasked, fan_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
-__all__ = ["Branch", "Driver", "Halt", "Limits", "Live"]
+__all__ = ["NEVER_MS", "Branch", "Driver", "Halt", "Limits", "Live"]
 
+NEVER_MS = 1 << 53
+"""A time that does not come: the end of a `run.timeout` that was left in time."""
 
 UNBOUNDED = Budget(turns=None, retries=None, wall_s=None)
 
@@ -80,22 +84,29 @@ class Branch:
     """
     A named line of steps inside a run. Only its own task or thread may call steps in it.
 
-    `active` counts its operations under way, `held` those suspended until somebody acts, `children`
-    operations that only wait for branches of their own.
+    `active` counts its operations under way, `held` those suspended until somebody acts, `children` operations that
+    only wait for branches of their own, `apart` those of them that tasks of the loop's own drive, `starting` branches
+    below that have yet to start; `place` is its own under a limit. `passing` is what parked it, raised again at each
+    next operation. `stopped` says that a branch beside it raised, so nothing begins in it or below any more; `ended`
+    names their `map` where this is so in the journal.
     """
 
     __slots__ = (
         "active",
+        "apart",
         "children",
         "counts",
         "cut",
-        "gate",
+        "ended",
         "held",
         "live",
         "owner",
         "parent",
         "passing",
         "path",
+        "place",
+        "starting",
+        "stopped",
         "timeouts",
     )
 
@@ -107,8 +118,12 @@ class Branch:
         self.owner: object = None
         self.cut = False
         self.passing: Passing | None = None
+        self.stopped = False
+        self.ended = ""
         self.timeouts: list[Any] = []
-        self.gate: Any = None
+        self.place: Any = None
+        self.starting = 0
+        self.apart = 0
         self.active = 0
         self.held = 0
         self.children = 0
@@ -146,8 +161,29 @@ class Branch:
 
     @property
     def replaying(self) -> bool:
-        """Whether a `run.timeout` around this branch has fired in the journal, but not again yet."""
-        return any(timeout.recorded_seq and not timeout.fired for timeout in self.all_timeouts())
+        """Whether the journal says that a `run.timeout` or a raise ended this branch, which has yet to happen again."""
+        return bool(self.ended_by_raise) or any(
+            timeout.recorded_seq and not timeout.fired for timeout in self.all_timeouts()
+        )
+
+    @property
+    def ended_by_raise(self) -> str:
+        """The `map` or `call_tools` around this branch in which one raised, in the journal: nothing new begins here."""
+        here: Branch | None = self
+        while here is not None and not here.ended:
+            here = here.parent
+        return here.ended if here is not None else ""
+
+    @property
+    def ended_before(self) -> bool:
+        """Whether a `run.timeout` around this branch ended what it waits for, in the journal, and has yet to do so."""
+        return any(timeout.fired_before for timeout in self.all_timeouts())
+
+    def ends_ms(self) -> int:
+        """Return when the first `run.timeout` around this branch ends that has not yet; 0 if there is none."""
+        now_ms = self.live.now_ms()
+        ends = [timeout.until_ms for timeout in self.all_timeouts() if now_ms < timeout.until_ms < NEVER_MS]
+        return min(ends, default=0)
 
     def within(self, other: Branch) -> bool:
         """Whether this branch is that one, or below it."""
@@ -176,6 +212,7 @@ class Branch:
             raise Fenced(f"run {live.name} is no longer driven here")
         if self.passing is not None:
             raise self.passing
+        self.refuse_if_stopped()
         if self.owner != live.driver.whoami():
             where = f"branch {self.path!r}" if self.path else "the loop"
             msg = (
@@ -184,6 +221,39 @@ class Branch:
                 "you started."
             )
             raise OutsideBranch(msg)
+
+    def refuse_if_stopped(self) -> None:
+        """
+        Refuse what would go on in a branch that its group has done with.
+
+        Raises:
+            Stopped: A branch beside it, or beside one around it, raised.
+        """
+        here: Branch | None = self
+        while here is not None:
+            if here.stopped:
+                raise Stopped(f"run {self.live.name}: a branch beside {here.path!r} raised; nothing more begins in it")
+            here = here.parent
+
+    def next_left_out(self) -> str:
+        """
+        Return what the journal holds of the code that follows here, or nothing: a new call would come before it.
+
+        That is what is left on this branch's own line, in branches it would wait for, and likewise on each line
+        that waits for this one. Branches beside it are in no order, nor is a scope in a task of its own.
+        """
+        unasked, prefix = self.live.recorded, self.live.prefix
+        here, within = self, ""
+        while unasked:
+            found = unasked.left(f"{prefix}{here.path}/", within)
+            parent = here.parent
+            if found or parent is None:
+                return found
+            within = fan_of(here.path[len(parent.path) :].lstrip("/"))
+            if not within and here.owner != parent.owner:
+                return ""
+            here = parent
+        return ""
 
 
 class Live(Struct, kw_only=True, eq=False):
@@ -206,7 +276,10 @@ class Live(Struct, kw_only=True, eq=False):
     observers: Sequence[Observer] = ()
     asked: set[str] = field(default_factory=set[str])
     driven: set[str] = field(default_factory=set[str])
-    recorded: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    left: set[str] = field(default_factory=set[str])
+    """Steps whose ladder was gone through here, and has ended or was cut."""
+    recorded: Unasked = field(default_factory=Unasked)
+    """What the journal held of this segment and the prelude at the claim, and the code has not asked for yet."""
     halt: Halt | None = None
     detached: bool = False
     stopping: bool = False
@@ -221,10 +294,13 @@ class Live(Struct, kw_only=True, eq=False):
     lock: threading.RLock = field(default_factory=threading.RLock)
     main: Branch = cast("Branch", None)
     """Made with the run it refers to."""
+    scopes: Scopes = cast("Scopes", None)
+    """Made with the run it refers to."""
 
     def __post_init__(self) -> None:
         """Start in the main branch, at the segment the history has reached."""
         self.main = Branch(self, "", None)
+        self.scopes = Scopes(self)
         self.move_to(0)
 
     def move_to(self, segment: int) -> None:
@@ -252,25 +328,21 @@ class Live(Struct, kw_only=True, eq=False):
     def recall(self) -> None:
         """Note what the journal holds of each branch, so that a call it does not hold is known to come too early."""
         history = self.history
-        for key in (*history.steps, *history.points):
-            if "!" not in key:
-                self.recorded.setdefault(key[: key.rindex("/") + 1], set()).add(key)
+        known = (*history.steps, *history.points)
+        self.recorded = Unasked(key for key in known if "!" not in key and key not in self.asked)
 
     def ask(self, key: str) -> None:
         """Note that the code asked for a step or point."""
         self.asked.add(key)
         if self.recorded:
-            here = key[: key.rindex("/") + 1]
-            left = self.recorded.get(here)
-            if left is not None:
-                left.discard(key)
-                if not left:
-                    del self.recorded[here]
+            self.recorded.discard(key)
 
-    def left_out(self, key: str) -> str:
-        """Return a recorded step of this very branch that a new call would be made before, or nothing."""
-        left = self.recorded.get(key[: key.rindex("/") + 1]) if self.recorded else None
-        return min(left) if left else ""
+    def leave_out(self, branches: Sequence[Branch]) -> None:
+        """What is recorded of branches that were stopped need not be asked for: a replay stops them too, elsewhere."""
+        paths = tuple(f"{self.prefix}{branch.path}/" for branch in branches)
+        for key in (*self.history.steps, *self.history.points):
+            if key.startswith(paths):
+                self.ask(key)
 
     def note(self, key: str, record: Record) -> int:
         """Number a record of this process and fold it; the caller commits it before anything depends on it."""
@@ -278,14 +350,26 @@ class Live(Struct, kw_only=True, eq=False):
         self.history.apply(seq, key, record)
         return seq
 
+    def flush(self) -> None:
+        """Write what was noted here and waits to be committed with others: the store says what the history says."""
+        commits = getattr(self.driver, "commits", None)
+        if commits is not None:
+            commits.flush()
+
     def show(self, key: str, record: Record) -> None:
         """Show a written record to the observers."""
+        turned, self.scopes.turned = self.scopes.turned, ()
         if self.observers:
-            tell(self.observers, Event(run_id=self.name, loop=self.loop.name, key=key, record=record))
+            event = Event(run_id=self.name, loop=self.loop.name, key=key, record=record, circuits=turned)
+            tell(self.observers, event)
 
     def undoing(self, step: Step) -> bool:
         """Whether a step undoes another: neither a cancel nor an empty budget keeps it from that, only a drain."""
         return bool(step.fixed_key) and (self.halt is None or self.halt.to not in ("drain", "code"))
+
+    def stopped(self, *, through: bool = False) -> bool:
+        """Whether waits are over because nothing new begins; those of undoing go on through all but a drain."""
+        return self.halt is not None and (not through or self.halt.to in ("drain", "code"))
 
     def given_to(self, step: Step) -> Raw:
         """Return a call's arguments as they are journaled, and remember all of them while this process lives."""

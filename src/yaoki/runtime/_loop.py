@@ -29,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _CRASHES_MOST = 1_000
+_REPLANS_MOST = 100
 
 
 class Bound(Struct, Generic[R], frozen=True):
@@ -50,6 +51,7 @@ class Loop(Generic[P, R]):
         budget: Budget | None = None,
         escalate: Sequence[Rung] | Rung | None = None,
         crashes_max: int = 8,
+        replans_max: int = 0,
         name: str | None = None,
         locals_: dict[str, Any] | None = None,
     ) -> None:
@@ -61,6 +63,9 @@ class Loop(Generic[P, R]):
         if not 1 <= crashes_max <= _CRASHES_MOST:
             msg = f"loop {self.name}: crashes_max is {crashes_max}; it lies between 1 and {_CRASHES_MOST}"
             raise DeclarationError(msg)
+        if not 0 <= replans_max <= _REPLANS_MOST:
+            msg = f"loop {self.name}: replans_max is {replans_max}; it lies between 0 and {_REPLANS_MOST}"
+            raise DeclarationError(msg)
         if not list(inspect.signature(fn).parameters):
             msg = f"loop {self.name} takes no run: its first parameter is the run, `def {self.name}(run: Run, …)`"
             raise DeclarationError(msg)
@@ -68,6 +73,7 @@ class Loop(Generic[P, R]):
         self.budget = budget or Budget()
         self.rungs = ladder_of(escalate or (), whose=self.name)
         self.crashes_max = crashes_max
+        self.replans_max = replans_max
         self.params = Parameters(fn, self.name, skip=1)
         self.signature = self.params.signature
         self.locals = locals_ or {}
@@ -142,7 +148,12 @@ class Loop(Generic[P, R]):
             msg = f"loop {self.name}: {min(unknown)!r} is no Local parameter of it"
             raise DeclarationError(msg)
         made = Loop[P, R](
-            self.fn, budget=self.budget, crashes_max=self.crashes_max, name=self.name, locals_={**self.locals, **values}
+            self.fn,
+            budget=self.budget,
+            crashes_max=self.crashes_max,
+            replans_max=self.replans_max,
+            name=self.name,
+            locals_={**self.locals, **values},
         )
         made.rungs = self.rungs
         return made
@@ -237,6 +248,7 @@ def loop(
     budget: Budget | None = None,
     escalate: Sequence[Rung] | Rung | None = None,
     crashes_max: int = 8,
+    replans_max: int = 0,
     name: str | None = None,
 ) -> _Decorate: ...
 def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
@@ -251,6 +263,9 @@ def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         budget: What one run may use.
         escalate: Rungs for tools that declare none.
         crashes_max: A run whose processes die so often in a row without settling an attempt is `dead`.
+        replans_max: How often a run that a failed step would end `dead` goes through a new pass instead, from its last
+            checkpoint (or the start): what it did is adopted, what the new pass does not ask for is an orphan, and
+            `run.replanned` tells why. Not after a bug. 0 to 100.
         name: Its name in the journal; by default the function's.
 
     Raises:

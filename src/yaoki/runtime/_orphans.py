@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from yaoki.runtime._effects import EffectOf
+    from yaoki.runtime._history import History
     from yaoki.runtime._live import Live
     from yaoki.runtime._past import Past
     from yaoki.runtime._step import Step
 
-__all__ = ["orphan_line", "orphans_asked_about", "tool_has_orphans"]
+__all__ = ["orphan_lines", "orphans_asked_about", "tool_has_orphans"]
 
 _ASKS = frozenset({Effect.AT_MOST_ONCE, Effect.CHECKED})
 _SHOWN = 3
@@ -67,7 +68,13 @@ def _held(live: Live, step: Step) -> Hold:
     return Hold(at=now_ms, since=now_ms, reason="question", action=step.action, args=args, call=step.call)
 
 
-def orphan_line(past: Past) -> str:
-    """Return an orphan for people: what was done, and whether that is certain."""
-    known = "done" if past.settled or past.executed is Executed.YES else "may be done"
-    return f"{past.call or past.step}: {known} in an earlier pass, not asked for in this one"
+def orphan_lines(history: History) -> list[str]:
+    """Return the orphans for people: what was done, whether that is certain, whether a call waits on its answer."""
+    holds = [past.hold for past in history.steps.values() if not past.begun and past.adopt is None]
+    joined = {hold.joins for hold in holds if hold is not None}
+    lines: list[str] = []
+    for past in history.orphans():
+        known = "done" if past.settled or past.executed is Executed.YES else "may be done"
+        here = "an equal call of this one waits for its answer" if past.step in joined else "not asked for in this one"
+        lines.append(f"{past.call or past.step}: {known} in an earlier pass, {here}")
+    return lines

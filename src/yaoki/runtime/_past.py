@@ -14,13 +14,17 @@ from yaoki.records import (
     Effect,
     Executed,
     Failure,
+    FailureKind,
     Hold,
     Question,
     Settle,
     strongest,
 )
 
-__all__ = ["Asked", "Past", "Slots"]
+__all__ = ["CUT", "Asked", "Past", "Slots"]
+
+CUT = "!cut"
+"""Ends the key under which it is recorded that a `run.timeout` took the loop away from a step."""
 
 _FREE = frozenset({Effect.READ_ONLY, Effect.IDEMPOTENT})
 _FORGOTTEN = Raw(b"null")
@@ -28,6 +32,7 @@ _FANS = ("map#", "call#")
 _ONCE = (Executed.YES,)
 _UNDER_WAY = frozenset({"retry", "repair", "check", "ask", "pause", "pass"})
 _OVER = frozenset({"rung", "tell", "end"})
+_OVER_BY_ANSWER = frozenset({"happened", "value", "skip", "abort", "refused"})
 
 
 class Slots:
@@ -95,8 +100,12 @@ class Slots:
 
 
 def _side_by_side(one: str, other: str) -> bool:
-    """Whether two steps stand in branches that part from one another, neither before the other in the loop's order."""
-    ones, others = one.split("/")[1:-1], other.split("/")[1:-1]
+    """
+    Whether two steps stand in branches that part from one another, neither before the other in the loop's order.
+
+    Steps of different turns or passes never do: the earlier turn is over before the later one begins.
+    """
+    ones, others = one.split("/")[:-1], other.split("/")[:-1]
     parted = next(((a, b) for a, b in zip(ones, others, strict=False) if a != b), None)
     if parted is None or not parted[0].startswith(_FANS):
         return False
@@ -142,13 +151,15 @@ class Past(Struct, eq=False):
     """Its value is a substitute's: the action itself did not happen."""
     undone: bool = False
     closed: bool = False
+    cut: bool = False
+    """A `run.timeout` took the loop away from it, whatever came of it."""
     adopt: Adopt | None = None
     hold: Hold | None = None
     questions: tuple[Asked, ...] = ()
     semantic: int = 0
     same_error: int = 0
     outputs: tuple[tuple[Raw, str], ...] = ()
-    """Rejected outputs, the newest last, each with why."""
+    """Rejected outputs, the newest last, each with why; absent where the tool itself raised, and there is only that."""
     redriven: bool = False
     waited_ms: int = 0
     """How long the run had waited for somebody when the deadline was set."""
@@ -157,6 +168,8 @@ class Past(Struct, eq=False):
     """Left behind by an earlier pass; its slot is unclaimed until an equal call takes it."""
     shared_by: str = ""
     """The step of this pass that was given what is recorded here, where that is no value."""
+    given_up: bool = False
+    """Its ladder ended without a further attempt: its scope was not available in time."""
 
     @property
     def tool(self) -> str:
@@ -170,7 +183,17 @@ class Past(Struct, eq=False):
             return False
         if self.settled or self.skipped or self.lost is not None:
             return True
-        return self.executed is not Executed.NO and not allows_repeat(self.effect, self.executed)
+        if self.executed is Executed.NO:
+            return False
+        return self.aborted or not allows_repeat(self.effect, self.executed)
+
+    @property
+    def aborted(self) -> bool:
+        """Whether a person said to stop, when asked whether it happened; a new ladder since then takes that back."""
+        asked = self.questions[-1] if self.questions else None
+        if asked is None or asked.ladder != self.ladder or asked.answer is None:
+            return False
+        return asked.question.why == "doubt" and asked.answer.verdict == "abort"
 
     @property
     def orphaned(self) -> bool:
@@ -207,10 +230,22 @@ class Past(Struct, eq=False):
         return asked is not None and (asked.answer is not None or not asked.question.retries)
 
     @property
+    def deadline_stands(self) -> bool:
+        """Whether the next attempt's deadline is in the journal: an order starts it anew, a hold since keeps it."""
+        if not self.deadline_at or not self.ordered:
+            return bool(self.deadline_at)
+        asked, hold = self.question, self.hold
+        if asked is None or asked.answer is None or hold is None:
+            return False
+        return 0 < asked.answer.at <= hold.at and hold.deadline_at > 0
+
+    @property
     def cut_by_timeout(self) -> bool:
-        """Whether its last attempt was cancelled by a `run.timeout`, and no new ladder was ordered."""
+        """Whether a `run.timeout` took the loop away from it, in a call or a wait, and no new ladder was ordered."""
+        if self.redriven:
+            return False
         last = self.last
-        return last is not None and last.cause is Cause.TIMEOUT and last.outcome == "cancelled" and not self.redriven
+        return self.cut or (last is not None and last.cause is Cause.TIMEOUT and last.outcome == "cancelled")
 
     @property
     def doubt_unasked(self) -> bool:
@@ -253,7 +288,8 @@ class Past(Struct, eq=False):
     @property
     def slot_free(self) -> bool:
         """Whether the slot may be taken by another call: the ladder is over and the action did not happen."""
-        return self.closed and self.executed is Executed.NO and (self.stood_in or not self.settled)
+        over = self.closed or (self.cut_by_timeout and not self.open)
+        return over and self.executed is Executed.NO and (self.stood_in or not self.settled)
 
     def note_begin(self, begin: Begin) -> None:
         """An attempt is about to be made; what was asked about the earlier ones is moot."""
@@ -267,7 +303,10 @@ class Past(Struct, eq=False):
             if self.effect is Effect.READ_ONLY:  # what only read has done nothing that another tool could repeat
                 self.cleared = len(self.executed_by)
         self.redriven = False
+        self.given_up = False
         self.closed = False
+        self.cut = False
+        self.hold = None
         self.begin = begin
         self.open = True
         self.begun += 1
@@ -284,12 +323,17 @@ class Past(Struct, eq=False):
 
     def note_settle(self, settle: Settle) -> None:
         """An attempt ended; a second settle of one attempt (a cancel decided on resume) replaces the first."""
+        decision = settle.decision
+        if not settle.attempt:
+            self.last, self.closed, self.given_up, self.redriven = settle, True, True, False
+            if decision is not None and decision.do == "rung":
+                self.position = decision.rung
+            return
         again = not self.open
         self.open = False
         previous = self.last
         self.last = settle
         self.settled_ms = settle.at
-        decision = settle.decision
         self.closed = decision is not None and decision.do in _OVER
         if decision is not None and decision.do == "rung":
             self.position = decision.rung
@@ -308,10 +352,9 @@ class Past(Struct, eq=False):
         if again:  # decided anew; what was counted of the attempt stays
             return
         failure = settle.failure
-        if settle.output is not ABSENT:
+        if failure is not None and failure.kind is FailureKind.SEMANTIC:
             self.semantic += 1
-            why = settle.failure.message if settle.failure is not None else ""
-            self.outputs = (*self.outputs[-1:], (settle.output, why))
+            self.outputs = (*self.outputs[-1:], (settle.output, failure.message))
         if failure is not None:
             before = previous.failure if previous is not None else None
             same = before is not None and before.fingerprint == failure.fingerprint and self.same_error > 0
@@ -325,6 +368,11 @@ class Past(Struct, eq=False):
     def note_cleared(self, ordinal: int) -> None:
         """A check or a person says that nothing up to this attempt (counted over all) happened."""
         self.cleared = max(self.cleared, ordinal + self.inherited)
+
+    def note_not_happened(self) -> None:
+        """The receiver says that nothing so far happened; nobody else needs to."""
+        self.note_moot()
+        self.note_cleared(self.begun)
 
     def note_answer(self, asked: Asked, answer: Answer) -> None:
         """A person or reconciler answered; an answer to an earlier ladder says only what happened."""
@@ -351,9 +399,34 @@ class Past(Struct, eq=False):
             self.executed_by = (*self.executed_by, before.executed)
             self.inherited += 1
 
+    def to_redrive(self, step: str, verdict: str) -> bool:
+        """
+        Whether a redrive starts a new ladder here: the run ended at it, or the loop has not had its outcome yet.
+
+        What the loop went on with (a failure it caught, a skip, a timeout) stays: a replay repeats it.
+
+        Args:
+            step: Where the run ended.
+            verdict: What was answered to its question by then; on load that is met only later.
+        """
+        if self.settled or self.cut_by_timeout or "!" in self.step:
+            return False
+        if self.step == step:
+            return True
+        if not (self.begun or self.questions or self.given_up):
+            return False
+        if self.question is not None and self.question.open:
+            return verdict not in _OVER_BY_ANSWER
+        last = self.last
+        fatal = last is not None and last.decision is not None and last.decision.do == "end"
+        return fatal or not (self.closed or self.skipped)
+
     def note_redrive(self) -> None:
         """A new ladder starts with the same key; what is known about the action stays."""
+        if self.adopt is not None and self.adopt.failure is not None:
+            self.adopt = None
         self.redriven = True
+        self.given_up = False
         self.ladder += 1
         self.closed = False
         self.skipped = False
@@ -370,7 +443,7 @@ class Past(Struct, eq=False):
 class Asked:
     """A question and, once given, its answer."""
 
-    __slots__ = ("answer", "answer_seq", "key", "ladder", "ordinal", "past", "question", "superseded", "taken")
+    __slots__ = ("answer", "answer_seq", "key", "ladder", "order", "ordinal", "past", "question", "superseded", "taken")
 
     def __init__(self, question: Question, past: Past | None, key: str = "") -> None:
         self.question = question
@@ -381,6 +454,8 @@ class Asked:
         """What the loop went on with, at its own point: `answer`, `default`, or `timeout` (of a block around it)."""
         self.ordinal = past.begun if past is not None else 0
         self.ladder = past.ladder if past is not None else 0
+        self.order = 0
+        """How often the run had been redriven."""
         self.answer: Answer | None = None
         self.superseded = False
         self.answer_seq = 0

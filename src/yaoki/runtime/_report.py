@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yaoki.records import ABSENT, NANO, Executed, State
-from yaoki.runtime._orphans import orphan_line
+from yaoki.runtime._orphans import orphan_lines
 from yaoki.runtime._receipt import Ask, Receipt
 from yaoki.runtime._undoing import undo_lines
 
@@ -31,11 +31,9 @@ def receipt_of(
     receipt.spent = history.spent
     receipt.spent.wall_s = history.elapsed_wall_s(row.ended_ms or row.changed_ms)
     receipt.budget = _bounds(history, budget)
-    for past, met in history.met:
-        met.healed = past.settled
-    receipt.failures = [met for _, met in history.met]
+    receipt.failures = history.failures.listed()
     receipt.gaps = [*history.gaps, *undo_lines(history.undone.by_step.values())]
-    receipt.orphans = [orphan_line(past) for past in history.orphans()]
+    receipt.orphans = orphan_lines(history)
     receipt.asks = [
         _ask(asked)
         for asked in history.questions.values()
@@ -143,6 +141,7 @@ def _next_action(receipt: Receipt[Any]) -> str:
                 "person": f"yaoki show {name}",
                 "budget": _top_up(receipt),
                 "code": f"yaoki show {name}",
+                "pause": f"yaoki unpause {receipt.text.partition(' is paused')[0]}",
                 "signal": f"yaoki signal {name} {receipt.text.removeprefix('signal ')} VALUE",
             }.get(receipt.waits_for, f"yaoki show {name}")
         case State.DEAD:

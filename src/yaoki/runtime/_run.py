@@ -116,9 +116,12 @@ class Run(Asks):
             done, value = self._ask_outcome(branch, key, asking)
             if done:
                 return value
-            self._ask_in_time(branch, key)
             driver: Any = self._live.driver
-            driver.hold(self._ask_suspend(branch, key), branch)
+            try:
+                driver.hold(self._ask_suspend(branch, key), branch)
+            except TimeoutError:  # a run.timeout around it
+                self._ask_cut(key)
+                raise
 
     @overload
     def wait_signal(self, name: str, into: type[T], *, timeout_s: float | None = None) -> T: ...
@@ -143,11 +146,11 @@ class Run(Asks):
         """
         branch, key, until_ms = self._signal_wait(name, into, timeout_s)
         while True:
-            done, value = self._signal_taken(key, name, until_ms, into)
+            done, value = self._signal_taken(branch, key, name, until_ms, into)
             if done:
                 return value
             driver: Any = self._live.driver
-            driver.hold(Suspend("signal", until_ms=until_ms, text=f"signal {name}"), branch)
+            driver.hold(self._signal_suspend(branch, name, until_ms), branch)
 
     def try_call(self, tool: Callable[P, V], /, *args: P.args, **kwargs: P.kwargs) -> Settled[V]:
         """
@@ -318,12 +321,12 @@ class AsyncRun(Asks):
         branch, key, until_ms = self._signal_wait(name, into, timeout_s)
         driver: Any = self._live.driver
         while True:
-            done, value = self._signal_taken(key, name, until_ms, into)
+            done, value = self._signal_taken(branch, key, name, until_ms, into)
             if done:
                 return value
             driver.enter_op(branch)
             try:
-                await driver.hold(Suspend("signal", until_ms=until_ms, text=f"signal {name}"), branch)
+                await driver.hold(self._signal_suspend(branch, name, until_ms), branch)
                 if self._live.halt is not None:
                     await driver.hold(Suspend("halt"), branch)
             except BaseException:

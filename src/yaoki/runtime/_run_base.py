@@ -11,8 +11,9 @@ from msgspec import Raw
 
 from yaoki.codec import codec_for
 from yaoki.errors import DeclarationError, EncodingError, OutsideBranch, StepFailed
-from yaoki.records import ABSENT, Gap, Hold, Record, Refused, Scope, Spend, Value
+from yaoki.records import ABSENT, Gap, Hold, Record, Refused, Spend, Value
 from yaoki.runtime import _context
+from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fan import branch_names
 from yaoki.runtime._ladder import drifted
 from yaoki.runtime._live import Branch, Live
@@ -33,7 +34,8 @@ __all__ = ["RunBase", "escape", "refuse_signal_name", "settled"]
 _CALLS_MOST = 128
 _KEY_CHARS = 100
 _SLEEP_MOST_S = 10 * 366 * 86_400
-_COST_MOST_USD = 1e12
+_SPENT_MOST = 10**9
+_SHOWN_BYTES = 200
 
 
 class RunBase:
@@ -51,17 +53,18 @@ class RunBase:
     @property
     def failures(self) -> list[Failure]:
         """
-        Failures met so far by the steps the loop has asked for, also those that healed; oldest first.
+        Failures met in this turn so far, and before the first, also those that healed; oldest first, at most 1,000.
 
-        Deaths of the process are left out: the loop must see the same when it is replayed.
+        Deaths of the process are left out. How far it had got is recorded, so that a replay sees the same.
         """
-        asked = self._live.asked
-        met = self._live.history.met
-        return [
-            one.failure
-            for past, one in met
-            if one.failure.scope is not Scope.PROCESS and past.step.split("!", 1)[0] in asked
-        ]
+        history = self._live.history
+        seq: int = self._recorded("failures", lambda: history.seq)
+        return history.failures_at(seq)
+
+    @property
+    def replanned(self) -> list[Failure]:
+        """Why earlier passes of this run failed, oldest first: `@loop(replans_max=)` lets it try another way."""
+        return list(self._live.history.replanned)
 
     @property
     def remaining(self) -> dict[str, float]:
@@ -97,14 +100,30 @@ class RunBase:
 
     def gap(self, text: str) -> None:
         """Note that something is missing from the result; it stands on the receipt. At most 2,000 characters."""
-        self._once("gap", lambda at: Gap(at=at, text=text[:2000]))
+        self._once("gap", lambda at: Gap(at=at, text=_whole(text[:2000])))
 
     def spend(self, *, calls: int = 0, tokens: int = 0, cost_usd: float = 0.0) -> None:
-        """Report what the loop used of its budget itself; counted once, also when replayed."""
-        if calls < 0 or tokens < 0 or not 0 <= cost_usd < _COST_MOST_USD:
-            msg = "run.spend: amounts are finite and not negative"
-            raise DeclarationError(msg)
-        self._once("spend", lambda at: Spend(at=at, calls=calls, tokens=tokens, cost_usd=cost_usd))
+        """
+        Report what the loop used of its budget itself; counted once, also when replayed.
+
+        Args:
+            calls: A whole number, at most 10^9.
+            tokens: A whole number, at most 10^9.
+            cost_usd: Finite and not negative, at most 10^9.
+
+        Raises:
+            DeclarationError: An amount that is none; nothing was counted.
+        """
+        amounts: dict[str, object] = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
+        for name, amount in amounts.items():
+            if not isinstance(amount, (int, float) if name == "cost_usd" else int) or isinstance(amount, bool):
+                msg = f"run.spend: {name}={amount!r} is no {'number' if name == 'cost_usd' else 'whole number'}"
+                raise DeclarationError(msg)
+            if not 0 <= amount <= _SPENT_MOST:
+                msg = f"run.spend: {name}={amount!r} lies between 0 and {_SPENT_MOST:,}"
+                raise DeclarationError(msg)
+        spend = {"calls": int(calls), "tokens": int(tokens), "cost_usd": float(cost_usd)}
+        self._once("spend", lambda at: Spend(at=at, **spend))  # type: ignore[arg-type]
 
     @contextmanager
     def scope(self, name: str) -> Generator[None]:
@@ -121,13 +140,17 @@ class RunBase:
         if branches is not None:
             branches.add(child)
         # Also for a scope in a task of its own: what the parent does between steps, a resume repeats.
+        apart = child.owner != parent.owner
         parent.children += 1
+        parent.apart += apart
         token = _context.enter(child)
         try:
             yield
         finally:
             _context.leave(token)
             parent.children -= 1
+            parent.apart -= apart
+            parent.passing = parent.passing or child.passing  # also one that was swallowed inside
             if branches is not None:
                 branches.discard(child)
                 driver: Any = self._live.driver
@@ -152,7 +175,7 @@ class RunBase:
             self._drift(key, recorded, f"run.wait_signal({name!r})")
         return branch, key, record.until
 
-    def _signal_taken(self, key: str, name: str, until_ms: int, into: Any) -> tuple[bool, Any]:
+    def _signal_taken(self, branch: Branch, key: str, name: str, until_ms: int, into: Any) -> tuple[bool, Any]:
         """
         Return whether the wait is over, and the signal's value; the oldest one nobody took is taken, and recorded.
 
@@ -164,6 +187,8 @@ class RunBase:
         codec = codec_for(Any if into is None else into)
         with live.lock:
             point = live.history.points.get(f"{key}{TAKEN}")
+            if point is None and branch.ended_before:
+                return False, None
             found = None if point is None else taken_of(point[1])
             if found is None or (found.misfit and live.history.signals.untaken_at(found.misfit) is not None):
                 found = self._take_signal(key, name, until_ms, codec, found)
@@ -174,7 +199,12 @@ class RunBase:
         if not found.seq:
             msg = f"run {live.name}: no signal {name!r} came in time"
             raise TimeoutError(msg)
-        return True, codec.decode(found.value)
+        try:
+            value = codec.decode(found.value)
+        except EncodingError as error:
+            shown = bytes(found.value)[:_SHOWN_BYTES].decode(errors="replace")
+            self._drift(key, f"signal {name!r} = {shown}", f"run.wait_signal({name!r}) -> {codec.type_name} ({error})")
+        return True, value
 
     def _take_signal(self, key: str, name: str, until_ms: int, codec: Codec, known: Taken | None) -> Taken | None:
         """Record how the wait ends, unless it goes on; one that found a signal of another type looks at it anew."""
@@ -197,6 +227,12 @@ class RunBase:
             self._flush()
             commit_inline(live, f"{key}{TAKEN}", Value(at=live.now_ms(), value=Raw(msgspec.json.encode(ending))))
         return ending
+
+    def _signal_suspend(self, branch: Branch, name: str, until_ms: int) -> Suspend:
+        """Return how a branch waits for a signal; where a `run.timeout` ended that, in the journal, for this one."""
+        if branch.ended_before:
+            return Suspend("replay")
+        return Suspend("signal", until_ms=until_ms, text=f"signal {name}")
 
     # --- shared machinery
 
@@ -227,7 +263,7 @@ class RunBase:
             found = live.history.points.get(key)
             if found is not None:
                 return key, found[1]
-            left_out = "" if branch.replaying else live.left_out(key)
+            left_out = "" if branch.replaying else branch.next_left_out()
             if left_out:
                 self._drift(key, left_out, f"run.{name}")
             self._flush()
@@ -236,9 +272,7 @@ class RunBase:
         return key, record
 
     def _flush(self) -> None:
-        commits = getattr(self._live.driver, "commits", None)
-        if commits is not None:
-            commits.flush()
+        self._live.flush()
 
     def _drift(self, key: str, recorded: str, called: str) -> NoReturn:
         steps = drifted(self._live, key, recorded, called)
@@ -270,11 +304,15 @@ class RunBase:
         key = branch.next_key("run.refused")
         live = self._live
         with live.lock:
+            left_out = "" if branch.replaying or key in live.history.points else branch.next_left_out()
             live.ask(key)
+            shown = _whole(f"{call.name}(…)"[:300])
+            if left_out:
+                self._drift(key, left_out, shown)
             if key not in live.history.points:
                 self._flush()
-                shown = f"{call.name}(…)"
-                refused = Refused(at=live.now_ms(), failure=error.failure, call=shown[:300], call_id=str(call.id)[:200])
+                call_id = _whole(str(call.id)[:200])
+                refused = Refused(at=live.now_ms(), failure=error.failure, call=shown, call_id=call_id)
                 commit_inline(live, key, refused)
         return result_of(call, error)
 
@@ -293,6 +331,11 @@ def refuse_signal_name(name: str) -> None:
     if not (0 < len(name) <= _NAME_MAX and name.isprintable()):
         msg = f"signal {name[:40]!r}: its name has 1 to {_NAME_MAX} printable characters"
         raise DeclarationError(msg)
+
+
+def _whole(text: str) -> str:
+    """Return a text as it can be stored: half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def settled(outcome: object) -> Settled[Any]:

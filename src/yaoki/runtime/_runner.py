@@ -17,6 +17,7 @@ from yaoki.runtime._work import LOOK_S, Board, Docket, Slots, served_loops
 
 if TYPE_CHECKING:
     import builtins
+    from collections.abc import Mapping
     from types import TracebackType
 
     from yaoki.journal import Claim
@@ -359,13 +360,17 @@ class Runner(Base):
         """
         return self._on_store.signal(run_id, name, value, by=by)
 
-    def pause(self, *, by: str = "") -> None:
-        """Put the brake on: nothing is taken up, and what is driven drains within a second. Nothing is lost."""
-        self.store.pause(by)
+    def pause(self, *, scope: str = "", by: str = "") -> None:
+        """
+        Put the brake on: nothing is taken up, and what is driven drains within a second. Nothing is lost.
 
-    def unpause(self) -> bool:
-        """Take the brake off; return whether it was on."""
-        return self.store.unpause()
+        On a `scope` alone, as tools declare it: no attempt begins there; runs that come to one wait for `unpause`.
+        """
+        self.store.pause(by, scope=scope)
+
+    def unpause(self, *, scope: str = "") -> bool:
+        """Take the brake off, the store's or a scope's; return whether it was on."""
+        return self.store.unpause(scope=scope)
 
     def discard(self, run_id: str, *, by: str = "") -> None:
         """
@@ -376,12 +381,17 @@ class Runner(Base):
         """
         self.store.discard(run_id, by=by)
 
-    def redrive(self, run_id: str, source: str = "step", *, by: str = "") -> Receipt[Any]:
+    def redrive(
+        self, run_id: str, source: str = "step", *, edits: Mapping[str, object] | None = None, by: str = ""
+    ) -> Receipt[Any]:
         """
         Let a dead, cancelled, capped or waiting run go on with a new ladder for its step; spent stays spent.
+
+        From `checkpoint` or `start` in a new pass of the code as it is; from `start` also with other arguments:
+        `edits`, by the loop's parameters, what is left out stays. What the run did is adopted, or stands as an orphan.
 
         Raises:
             RunBusy: A living process drives it.
             AnswerRefused: There is nothing to redrive.
         """
-        return self._on_store.redrive(run_id, source, by=by)
+        return self._on_store.redrive(run_id, source, edits=edits, by=by)

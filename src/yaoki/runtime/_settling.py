@@ -116,14 +116,22 @@ def _failed(live: Live, step: Step, begin: Begin, raised: Raised) -> Steps:
     """The call raised: settle what was begun, with what is decided about it."""
     error = raised.error
     if raised.cause is not None:
-        yield Write(step.key, _cancelled(live, begin, raised))
-        if raised.cause is Cause.TIMEOUT and in_doubt(begin.effect, Executed.MAYBE):
-            past = live.history.steps[step.key]
+        past = live.history.steps[step.key]
+        settle = _cancelled(live, begin, raised)
+        doubt = raised.cause is Cause.TIMEOUT and in_doubt(begin.effect, strongest(past.executed, settle.executed))
+        told = doubt and step.tool.agent.unsure == "tell"
+        if told:  # nobody is asked; whoever makes an equal call is told that the outcome is unknown
+            told_so = Decision(do="tell", why="a timeout cut it; it may have happened")
+            settle = msgspec.structs.replace(settle, decision=told_so)
+        yield Write(step.key, settle)
+        if doubt and not told:
             yield Write(step.key, question_of(live, step, past, "doubt"))
         raise error
     now_ms = live.now_ms()
-    failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
-    if failure.kind is FailureKind.PROGRAMMING:  # a bug: whoever reads it needs the line
+    failure = raised.failure
+    if failure is None:
+        failure = attempt_timed_out(step.tool.timeout_s) if raised.timed_out else classify(error, now_ms=now_ms)
+    if failure.kind is FailureKind.PROGRAMMING and raised.failure is None:  # a bug: whoever reads it needs the line
         code = getattr(step.tool.fn, "__code__", None)
         failure = placed(failure, error, code.co_filename if code is not None else "")
     before = live.history.steps[step.key].executed
@@ -206,10 +214,10 @@ def decide_for(
         unknown_attempts=retry.unknown_attempts,
         same_error_limit=retry.same_error_limit,
         same_error=past.same_error + 1 if same else 1,
-        semantic=past.semantic + (output is not ABSENT),
+        semantic=past.semantic + (failure.kind is FailureKind.SEMANTIC),
         repairs_max=tool.agent.repairs_max,
         repairable="feedback" in tool.params.injected,
-        output_changed=not past.outputs or bytes(past.outputs[-1][0]) != bytes(output),
+        output_changed=output is ABSENT or not past.outputs or bytes(past.outputs[-1][0]) != bytes(output),
         has_check=tool.check is not None,
         check_after_s=tool.check_after_s,
         unsure=tool.agent.unsure,

@@ -137,6 +137,11 @@ class Parameters:
         return dict(bound.arguments)
 
     @property
+    def by_name(self) -> bool:
+        """Whether every argument has a name of its own, and can be given by it."""
+        return not self._odd
+
+    @property
     def positional(self) -> tuple[str, ...]:
         """Names that may be given by position, in order."""
         return self._positional

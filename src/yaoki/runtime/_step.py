@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from yaoki.codec import canonical
+from yaoki.errors import EncodingError
 from yaoki.runtime._signature import show_call
 
 try:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from yaoki.runtime._tool import Tool
 
 __all__ = ["Step", "action_key", "blake2b", "check_step", "fingerprint", "make_step", "undo_key"]
+
+
+_FIXED = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 class Step:
@@ -41,6 +45,7 @@ class Step:
         "for_model",
         "given",
         "key",
+        "loose",
         "named",
         "own",
         "tool",
@@ -62,6 +67,8 @@ class Step:
         self.call_id = ""
         self.for_model = False
         self.effect: Effect | None = None
+        self.loose = False
+        """Whether what it was called with could have been changed since."""
         self.about = ""
         """For a check: the key of the action it is asked about."""
 
@@ -69,6 +76,18 @@ class Step:
     def call(self) -> str:
         """The call for people."""
         return show_call(self.tool.name, self.values, self.tool.hidden)
+
+    @property
+    def changed(self) -> bool:
+        """Whether its arguments are no longer those its identity and its key were made of."""
+        if not self.loose:
+            return False
+        values, hidden = self.values if self.own is None else self.own[2], self.declared.hidden
+        shown = {name: value for name, value in values.items() if name not in hidden}
+        try:
+            return fingerprint(self.declared.name, canonical(shown)) != self.args
+        except EncodingError:
+            return True
 
 
 def make_step(
@@ -98,6 +117,7 @@ def make_step(
     step.given = args if owner is None else (owner, *args)
     step.named = kwargs
     step.values = values
+    step.loose = not _FIXED.issuperset(map(type, shown.values()))
     step.args = whole
     step.action = action
     step.call_id = call_id

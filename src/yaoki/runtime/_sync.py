@@ -6,25 +6,41 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from yaoki.classify import is_control_flow
-from yaoki.errors import DeclarationError, Fenced, JournalError, Passing
-from yaoki.records import Begin, Cause
+from yaoki.errors import DeclarationError, Fenced, JournalError, Passing, Stopped
+from yaoki.policy import Admission
+from yaoki.records import Begin, Cause, Fired, Settle
 from yaoki.runtime import _context
 from yaoki.runtime._attempt import barrier_of, call_of
-from yaoki.runtime._effects import Barrier, Call, Raised, Steps, Suspend, Wait, Write
-from yaoki.runtime._groups import asks_for_room, begin_in_group, charge_of
+from yaoki.runtime._effects import Barrier, Call, Enter, Raised, Steps, Suspend, Wait, Write
+from yaoki.runtime._entering import enter_inline
+from yaoki.runtime._failures import arguments_changed
+from yaoki.runtime._groups import charge_of
 from yaoki.runtime._held import Held
 from yaoki.runtime._ladder import Made, begin_at_once, ladder
 from yaoki.runtime._live import Branch, Halt, Live
+from yaoki.runtime._past import CUT
 from yaoki.runtime._settling import Kept, judge
 from yaoki.runtime._step import make_step
 from yaoki.runtime._waits import skipping
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from yaoki.records import Record
     from yaoki.runtime._step import Step
     from yaoki.runtime._tool import Tool
 
-__all__ = ["POLL_S", "SyncDriver", "call_plainly", "commit_inline", "cut_branch", "poll_posts", "raise_if_timed_out"]
+__all__ = [
+    "POLL_S",
+    "SyncDriver",
+    "call_plainly",
+    "commit_inline",
+    "cut_branch",
+    "leave_cut",
+    "not_made",
+    "poll_posts",
+    "raise_if_timed_out",
+]
 
 POLL_S = 0.5
 """How often a driver looks for answers, top-ups, signals and cancels; they are taken up within 1 s."""
@@ -41,9 +57,14 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
     if live.detached:
         raise Fenced(f"run {live.name} is no longer driven here")
     seq = live.note(key, record)
+    written = False
     try:
         charge = charge_of(live) if live.group else None
-        live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
+        if type(record) is Settle:
+            live.scopes.settle(key, record, seq, charge)
+        else:
+            live.journal.append(live.run, live.epoch, seq, [(key, record)], charge)
+        written = True
         if barrier is Barrier.SYNCED:
             live.journal.sync()
         elif barrier is Barrier.STARTED:
@@ -55,10 +76,18 @@ def commit_inline(live: Live, key: str, record: Record, barrier: Barrier = Barri
         raise
     except BaseException:
         # Fenced; or Ctrl-C between folding and writing: nothing more is written, as after a death.
-        live.detached = True
+        if not written:
+            live.detached = True
         raise
     if live.observers:
         live.show(key, record)
+
+
+def leave_cut(live: Live, key: str) -> None:
+    """Record that a `run.timeout` took the loop away from a step, unless its attempt was settled so."""
+    past = live.history.steps.get(key)
+    if past is not None and not past.cut_by_timeout and not live.detached:
+        commit_inline(live, f"{key}{CUT}", Fired(at=live.now_ms()))
 
 
 def cut_branch(live: Live, what: str) -> None:
@@ -98,6 +127,12 @@ def call_plainly(call: Call) -> object:
         return Raised(error, cause=Cause.RUNNER)
     finally:
         _context.leave(token)
+
+
+def not_made(call: Call) -> Raised:
+    """Return what came of an attempt whose arguments were changed since the call: none was made."""
+    failure = arguments_changed(call.step)
+    return Raised(TypeError(failure.message), started=False, failure=failure)
 
 
 class SyncDriver:
@@ -150,14 +185,10 @@ class SyncDriver:
         lock.acquire()
         try:
             begin = begin_at_once(live, step)
-            if begin is not None:
-                live.driven.add(key)
-                commit_inline(live, key, begin, barrier_of(begin))
-                lock.release()
-                try:
-                    outcome = self._call(call_of(step, None, begin, begin.at), branch)
-                finally:
-                    lock.acquire()
+            live.driven.add(key)
+            entered = None if begin is None else _enter(live, step, begin, barrier_of(begin), clear=True)
+            if begin is not None and type(entered) is not Admission:
+                outcome = entered or self._call(call_of(step, None, begin, begin.at), branch)
                 kept = judge(live, step, begin, outcome)
                 if type(kept) is Kept:
                     commit_inline(live, key, kept.settle, kept.barrier)
@@ -169,31 +200,28 @@ class SyncDriver:
         finally:
             live.driven.discard(key)
             lock.release()
-        return self.drive(ladder(live, step, made), branch)
+        return self.drive(ladder(live, step, made), branch, key)
 
-    def drive(self, steps: Steps, branch: Branch) -> Any:
+    def drive(self, steps: Steps, branch: Branch, key: str = "") -> Any:
         """Perform a step's effects until it returns or raises."""
         live = self.live
-        lock = live.lock
         send = steps.send
-        lock.acquire()
+        stopped: Raised | None = None
+        live.lock.acquire()
         try:
             effect = next(steps)
             while True:
                 if isinstance(effect, Write):
-                    effect = send(self._write(effect))
-                elif isinstance(effect, Call):
-                    lock.release()
-                    try:
-                        outcome = self._call(effect, branch)
-                    finally:
-                        lock.acquire()
-                    effect = send(outcome)
-                elif isinstance(effect, Wait):
-                    self._wait(effect, branch)
+                    commit_inline(live, effect.key, effect.record, effect.barrier)
                     effect = send(None)
+                elif isinstance(effect, Enter):
+                    entered = _enter(live, effect.step, effect.begin, effect.barrier)
+                    stopped = entered if type(entered) is Raised else None
+                    effect = send(None if stopped is not None else entered)
+                elif isinstance(effect, Call):
+                    effect = send(stopped or self._call(effect, branch))
                 else:
-                    self._suspend(effect, branch)
+                    self._stay(effect, branch, key)
                     effect = send(None)
         except StopIteration as stop:
             return stop.value
@@ -202,20 +230,31 @@ class SyncDriver:
             raise
         finally:
             steps.close()
-            lock.release()
+            live.lock.release()
 
-    def _write(self, write: Write) -> object:
-        live, record = self.live, write.record
-        if not asks_for_room(live, write.key, record):
-            commit_inline(live, write.key, record, write.barrier)
-            return None
-        assert isinstance(record, Begin)
-        refused = begin_in_group(live, write.key, record)
-        if refused is None:
-            live.journal.sync() if write.barrier is Barrier.SYNCED else live.journal.mark()
-        return refused
+    def _stay(self, effect: Wait | Suspend, branch: Branch, key: str) -> None:
+        """Wait for a time, or for somebody."""
+        try:
+            if isinstance(effect, Wait):
+                self._wait(effect, branch)
+            else:
+                self._suspend(effect, branch)
+        except TimeoutError:  # a run.timeout around it
+            leave_cut(self.live, key)
+            raise
 
     def _call(self, call: Call, branch: Branch) -> object:
+        """Make an attempt, the lock given up meanwhile."""
+        if call.step.changed:
+            return not_made(call)
+        lock = self.live.lock
+        lock.release()
+        try:
+            return self._made(call, branch)
+        finally:
+            lock.acquire()
+
+    def _made(self, call: Call, branch: Branch) -> object:
         tool = call.step.tool
         if call.injected is not None and "timeout_s" in call.injected:
             limit_s = least_left_s(branch)
@@ -229,7 +268,8 @@ class SyncDriver:
         live = self.live
         ends_ms = min((timeout.until_ms for timeout in branch.all_timeouts()), default=wait.until_ms)
         until_ms = min(wait.until_ms, ends_ms)
-        while not skipping() and live.halt is None:
+        while not skipping() and not live.stopped(through=wait.through):
+            branch.refuse_if_stopped()
             left_s = (until_ms - live.now_ms()) / 1000
             if left_s <= 0:
                 if ends_ms < wait.until_ms:
@@ -253,12 +293,21 @@ class SyncDriver:
             asked = live.history.questions.get(suspend.question)
             if asked is not None and not asked.open:
                 return
+        if suspend.waits_for not in ("halt", "code"):
+            raise_if_timed_out(branch, "")
+        if suspend.waits_for == "replay" and branch.ended_by_raise:
+            branch.passing = Stopped(f"run {live.name}: nothing new begins in branch {branch.path!r} on replay")
+            raise branch.passing
         if suspend.waits_for == "replay":
             branch.cut = True
             cut_branch(live, "a step that a timeout had cancelled")
         self.held.append(Held(suspend, branch))
         branch.passing = live.signal()
         raise branch.passing
+
+    def forget(self, branches: Sequence[Branch]) -> None:
+        """The run waits for nothing in branches that were stopped."""
+        self.held = [one for one in self.held if not any(one.branch.within(branch) for branch in branches)]
 
     def hold(self, suspend: Suspend, branch: Branch) -> None:
         """Park a branch outside a step: raises."""
@@ -272,6 +321,20 @@ class SyncDriver:
             self._wait(Wait(until_ms, reason), branch)
             if live.halt is not None and live.now_ms() < until_ms:
                 self._suspend(Suspend("halt"), branch)
+
+
+def _enter(live: Live, step: Step, begin: Begin, barrier: Barrier, *, clear: bool = False) -> Admission | Raised | None:
+    """
+    Append a begin if it is let, as `enter_inline` does; Ctrl-C once it is written comes back as what the call raised.
+
+    Nothing was sent then, and that is known.
+    """
+    try:
+        return enter_inline(live, step, begin, barrier, clear=clear)
+    except BaseException as error:
+        if live.detached or isinstance(error, Exception | Passing):
+            raise
+        return Raised(error, started=False, cause=Cause.RUNNER)
 
 
 def least_left_s(branch: Branch) -> float | None:

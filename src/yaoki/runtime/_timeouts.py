@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from yaoki.records import Fired, Hold, Value
+from yaoki.runtime._live import NEVER_MS
 from yaoki.runtime._sync import commit_inline
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from yaoki.runtime._live import Branch
-
-_NEVER_MS = 1 << 53
 
 __all__ = ["AsyncTimeout", "SyncTimeout"]
 
@@ -125,7 +124,7 @@ class AsyncTimeout(_Timeout):
         self._cancelling = self._task.cancelling()
         left = self.live.history.points.get(self.left_key)
         if left is not None:
-            self.until_ms = _NEVER_MS
+            self.until_ms = NEVER_MS
         elif recorded is None:
             self._timer = asyncio.get_running_loop().call_later(self.left_s(), self._ran_out)
         else:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import DeclarationError, EncodingError
-from yaoki.policy import Retry, Rung, ladder_of
+from yaoki.policy import Breaker, Retry, Rung, ladder_of
 from yaoki.records import Begin, Effect
 from yaoki.runtime import _context
 from yaoki.runtime._acting import refuse_rungs
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Feedback(Struct, frozen=True, kw_only=True):
-    """What a repaired attempt is told: the newest rejected output, and why it was rejected."""
+    """What a repaired attempt is told: the newest rejected output (None where the tool itself raised), and why."""
 
     output: object
     error: str
@@ -72,6 +72,7 @@ class ForModel(Struct, frozen=True, kw_only=True):
 
 
 _REPAIRS_MOST = 100
+_BREAKER = Breaker()
 _here = _context.here
 _driving = _context.driving
 EffectLike: TypeAlias = Effect | Callable[..., Effect]
@@ -107,6 +108,7 @@ class Tool(Generic[P, R]):
         key: Callable[..., object] | Sequence[str] | str | None = None,
         scope: ScopeLike | None = None,
         retry: Retry | None = None,
+        breaker: Breaker | None = _BREAKER,
         timeout_s: float = 120,
         interrupt: Literal["thread"] | None = None,
         orphan: Literal["ask", "allow"] = "ask",
@@ -133,6 +135,7 @@ class Tool(Generic[P, R]):
         self.key_of = key
         self.scope = scope
         self.retry = retry or Retry()
+        self.breaker = breaker
         self.timeout_s = timeout_s
         self.deadline_ms = int(self.retry.deadline_s * 1000)
         self.recorded = (
@@ -342,6 +345,7 @@ def tool(
     key: Callable[..., object] | Sequence[str] | str | None = None,
     scope: ScopeLike | None = None,
     retry: Retry | None = None,
+    breaker: Breaker | None = _BREAKER,
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
     orphan: Literal["ask", "allow"] = "ask",
@@ -358,6 +362,7 @@ def tool(
     key: Callable[..., object] | Sequence[str] | str | None = None,
     scope: ScopeLike | None = None,
     retry: Retry | None = None,
+    breaker: Breaker | None = _BREAKER,
     timeout_s: float = 120,
     interrupt: Literal["thread"] | None = None,
     orphan: Literal["ask", "allow"] = "ask",
@@ -381,6 +386,7 @@ def tool(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         key: Which arguments identify the action: a name, names, or a function of the arguments.
         scope: `vendor/model/key`, or a function of the arguments; by default the tool's name.
         retry: Its ladder's bounds.
+        breaker: When its scope is given a rest, for every run of the store; None neither counts nor waits for that.
         timeout_s: Bound on one attempt. An async attempt is cancelled; a sync one is not interrupted.
         interrupt: `"thread"` runs a sync attempt in a helper thread, so that it can be left at its timeout.
         orphan: After a redrive from a checkpoint or the start, whether another call of this tool than the earlier

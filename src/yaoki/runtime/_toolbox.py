@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from yaoki.classify import fingerprint, redact
-from yaoki.codec import codec_for
+from yaoki.codec import canonical, codec_for
 from yaoki.errors import DeclarationError, EncodingError, StepFailed
 from yaoki.records import Executed, Failure, FailureKind
 from yaoki.runtime._signature import hints_of
@@ -57,7 +57,7 @@ class Toolbox:
     A set of tools by name.
 
     Raises:
-        DeclarationError: Two tools of one name, or something that is no tool.
+        DeclarationError: Two tools of one name, something that is no tool, or one with parameters that have no name.
     """
 
     def __init__(self, *tools: Tool[Any, Any] | BoundTool[Any, Any]) -> None:
@@ -70,6 +70,12 @@ class Toolbox:
                 msg = (
                     f"Toolbox: two tools are named {one.name!r}; give one another name=, "
                     "since a model tells them apart by it"
+                )
+                raise DeclarationError(msg)
+            if not _plain(one).params.by_name:
+                msg = (
+                    f"Toolbox: tool {one.name} takes *args, **kwargs or positional-only parameters; a model gives "
+                    "arguments by name, so name each of them"
                 )
                 raise DeclarationError(msg)
             self._by_name[one.name] = one
@@ -88,15 +94,18 @@ class Toolbox:
         Return the tool, its `self` if it is a method, and the call's arguments as the tool's types.
 
         Raises:
-            StepFailed: `capability` for an unknown name, `semantic` for arguments that do not fit.
+            StepFailed: `capability` for an unknown name, `semantic` for arguments that do not fit, or that the
+                functions of the tool's policy (`effect`, `scope`, `key`, …) raise at.
         """
-        found = self._by_name.get(call.name)
+        found = self._by_name.get(call.name) if isinstance(cast("object", call.name), str) else None
         if found is None:
             known = ", ".join(sorted(self._by_name)) or "none"
             raise refusal(FailureKind.CAPABILITY, "tool.unknown", f"there is no tool {call.name!r}; there are: {known}")
         tool = _plain(found)
         own = found.owner if isinstance(found, BoundTool) else None
-        return tool, own, _arguments(tool, call.args)
+        values = _arguments(tool, call.args)
+        _refuse_unjudged(tool, values)
+        return tool, own, values
 
 
 def _plain(one: Tool[Any, Any] | BoundTool[Any, Any]) -> Tool[Any, Any]:
@@ -105,6 +114,7 @@ def _plain(one: Tool[Any, Any] | BoundTool[Any, Any]) -> Tool[Any, Any]:
 
 def refusal(kind: FailureKind, reason: str, message: str) -> StepFailed:
     """Return the failure of a call that could not become an attempt."""
+    message = message.encode("utf-8", "replace").decode()  # a model's text may hold half a surrogate pair
     failure = Failure(
         kind=kind,
         reason=reason,
@@ -128,7 +138,7 @@ def _arguments(tool: Tool[Any, Any], args: object) -> dict[str, Any]:
             text = f"{tool.name} takes no argument {name!r}; it takes: {known or 'none'}"
             raise refusal(FailureKind.SEMANTIC, "tool.arguments", text)
         try:
-            values[name] = codec_for(hints.get(name, inspect.Parameter.empty)).decode(msgspec.json.encode(value))
+            values[name] = codec_for(hints.get(name, inspect.Parameter.empty)).decode(_PLAIN_JSON.encode(value))
         except (EncodingError, TypeError, ValueError) as error:
             raise refusal(FailureKind.SEMANTIC, "tool.arguments", f"{tool.name}, argument {name!r}: {error}") from None
     missing = [
@@ -139,6 +149,28 @@ def _arguments(tool: Tool[Any, Any], args: object) -> dict[str, Any]:
     if missing:
         raise refusal(FailureKind.SEMANTIC, "tool.arguments", f"{tool.name} needs the argument {missing[0]!r}")
     return values
+
+
+def _refuse_unjudged(tool: Tool[Any, Any], args: dict[str, Any]) -> None:
+    """Refuse arguments at which a function of the tool's policy raises: nothing of the call is recorded yet."""
+    judges: dict[str, object] = {"key": tool.key_of, "effect": tool.effect, "scope": tool.scope}
+    judges |= {"approve": tool.approve, "reserve": tool.agent.reserve}
+    if not any(callable(judge) for judge in judges.values()):
+        return
+    values = tool.params.bind((), args)
+    for name, judge in judges.items():
+        if not callable(judge):
+            continue
+        try:
+            found = tool.effect_of(values) if name == "effect" else judge(**values)
+            if name == "key":
+                canonical(found)
+        except Exception as error:  # noqa: BLE001 - a model's arguments are no reason to end the run
+            text = f"{tool.name}: its {name}= cannot judge these arguments: {type(error).__name__}: {error}"
+            raise refusal(FailureKind.SEMANTIC, "tool.arguments", text) from None
+
+
+_PLAIN_JSON = codec_for(Any)
 
 
 def _spec(tool: Tool[Any, Any]) -> dict[str, Any]:

@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Raw
+
 from yaoki.codec import Codec, codec_for
 from yaoki.errors import EncodingError, StateError
+from yaoki.records import Value
 from yaoki.runtime._doubt import doubts_left
 from yaoki.runtime._effects import Suspend
 from yaoki.runtime._fields import parts_come_back
+from yaoki.runtime._leaving import OVER
 from yaoki.runtime._live import Halt
 from yaoki.runtime._sync import commit_inline, cut_branch
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._live import Branch, Live
     from yaoki.runtime._states import Part
 
+_SHOWN_BYTES = 200
 _LEFT_BEHIND = "The loop went on without it; an answer is recorded, nothing is sent."
 
 __all__ = ["AsyncTurns", "Turns", "TurnsCore"]
@@ -57,31 +62,44 @@ class TurnsCore(Generic[S]):
         data = self._encode(default) if saved is None else saved
         self._nulls = b"null" in data
         self._done = checkpoint.turn if checkpoint is not None else 0
-        self._next: S = self._decode(data)
+        self._next: S = self._decode(data) if saved is None else self._come_back(data)
 
-    def begin(self) -> S | None:
-        """Start the next turn, or return None when none is left in the budget."""
+    def begin(self) -> None:
+        """Start the next turn."""
         live = self._live
         turn = self._done + 1
-        most = live.budget.turns
-        if most is not None and turn > most:
-            live.capped = "budget.turns"
-            return None
+        spent = live.history.turns_before + turn
         if self._turn == 0:
             self._leave_prelude()
         self._turn = turn
         live.move_to(turn)
-        live.history.spent.turns = max(live.history.spent.turns, turn)
+        live.history.spent.turns = max(live.history.spent.turns, spent)
         self._state = self._next
-        return self._state
 
-    def last(self) -> bool:
-        """Whether the budget ends with the turn under way: it is not checkpointed, its steps stay the open segment."""
-        most = self._live.budget.turns
-        if most is not None and self._turn >= most:
-            self._live.capped = "budget.turns"
-            return True
-        return False
+    def over(self) -> bool:
+        """
+        Whether no turn is left; the one under way is then not checkpointed, its steps stay the open segment.
+
+        Recorded, so that a replay ends here too, whatever was added since. Only where somebody has redriven the run
+        do its turns go on: what it did after them is then left behind, and its effects are adopted by equal calls.
+        """
+        live = self._live
+        most = live.budget.turns
+        none_left = most is not None and live.history.turns_before + (self._turn or self._done) >= most
+        key = f"{live.prefix}/run.turns{OVER}"
+        known = live.history.points.get(key)
+        if known is None and not none_left:
+            return False
+        goes_on = known is not None and not none_left and live.history.redriven_seq > known[0]
+        with live.lock:
+            if known is None or goes_on:
+                live.flush()
+                commit_inline(live, key, Value(at=live.now_ms(), value=Raw(b"false" if goes_on else b"true")))
+            if goes_on:
+                live.recall()
+                return False
+        live.capped = "budget.turns"
+        return True
 
     def end(self, references: int) -> Checkpoint:
         """
@@ -174,6 +192,18 @@ class TurnsCore(Generic[S]):
             msg = f"run {self._live.name}: the state cannot be saved: {error}"
             raise StateError(msg) from None
 
+    def _come_back(self, data: bytes) -> Any:
+        """Return the state that was saved; where the code wants another type by now, the run is parked for code."""
+        try:
+            return self._codec.decode(data)
+        except EncodingError as error:
+            live, kind, shown = self._live, self._kind.__name__, data[:_SHOWN_BYTES].decode(errors="replace")
+            text = f"the state saved at the end of turn {self._done} does not come back as a {kind}: {error}"
+            diff = f"at run.turns\n- recorded: {shown}\n+ called:   {kind}"
+        live.stop_with(Halt(to="code", text=text, diff=diff))
+        self._branch.passing = live.signal()
+        raise self._branch.passing
+
     def _decode(self, data: bytes) -> Any:
         try:
             return self._codec.decode(data)
@@ -254,7 +284,7 @@ class Turns(TurnsCore[S]):
         live = self._live
         if self._turn and self._state is not None:
             self._branch.enter("run.turns")
-            if self.last():
+            if self.over():
                 raise StopIteration
             references = _references(self)
             with live.lock:
@@ -266,12 +296,11 @@ class Turns(TurnsCore[S]):
                 self.saved()
             self._state = None
         elif not self._turn:
+            if self.over():
+                raise StopIteration
             with live.lock:
                 self._stop_at_drift()
-        state = self.begin()
-        if state is None:
-            raise StopIteration
-        del state
+        self.begin()
         self._next = None  # type: ignore[assignment]  # handed over: only the caller and `_state` hold it now
         return self._state  # type: ignore[return-value]
 
@@ -292,16 +321,15 @@ class AsyncTurns(TurnsCore[S]):
         """Save the turn that ended, then start the next."""
         if self._turn and self._state is not None:
             self._branch.enter("run.turns")
-            if self.last():
+            if self.over():
                 raise StopAsyncIteration
             await self._save(_references(self))
             self._state = None
         elif not self._turn:
+            if self.over():
+                raise StopAsyncIteration
             await self._stop_at_drift()
-        state = self.begin()
-        if state is None:
-            raise StopAsyncIteration
-        del state
+        self.begin()
         self._next = None  # type: ignore[assignment]
         return self._state  # type: ignore[return-value]
 

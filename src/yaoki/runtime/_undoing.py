@@ -101,10 +101,11 @@ def compensation(live: Live, cause: str, climb: Callable[[Live, Step], Steps]) -
     """
     while True:
         while any(past.open for past in live.history.steps.values()):
-            yield Wait(live.now_ms() + _LOOK_MS, "undo")
+            yield Wait(live.now_ms() + _LOOK_MS, "undo", through=True)
             if live.halt is not None and live.halt.to in ("drain", "code"):
                 yield Suspend("halt")
         yield from _doubts_answered(live, cause)
+        live.flush()
         left = [done for done in done_by(live.journal.load(live.run)) if done.step not in live.history.undone.by_step]
         if not left:
             return
