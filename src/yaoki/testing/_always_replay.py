@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from yaoki.runtime import _async, _sync
+from yaoki.runtime import _performing, _sync
 from yaoki.runtime._live import Halt
 
 if TYPE_CHECKING:
@@ -27,19 +27,17 @@ def always_replay() -> Generator[None, None, None]:
     process killed: its replay does not fit, or its value differs. The cost is the square of a segment's steps. It is a
     switch of the process, as `no_waits` is.
     """
-    begun: dict[int, str] = {}
-    originals = _sync.begin_at_once, _async.begin_at_once
+    begun: dict[str, int] = {}
+    originals = _sync.begin_at_once, _performing.begin_at_once
 
     def wrapped(original: Callable[[Live, Step], Begin | None]) -> Callable[[Live, Step], Begin | None]:
         def begin_one(live: Live, step: Step) -> Begin | None:
             known = step.key in live.history.steps
-            if not known and not step.fixed_key and begun.get(id(live)) == _name(live):
-                live.stop_with(Halt(to="drain", text="re-entered from its journal, as always_replay says"))
-            begin = original(live, step)
-            if begin is not None:
-                begun.clear()
-                begun[id(live)] = _name(live)
-            return begin
+            if not known and not step.fixed_key:
+                if begun.get(live.name) == live.epoch:
+                    live.stop_with(Halt(to="drain", text="re-entered from its journal, as always_replay says"))
+                begun[live.name] = live.epoch
+            return original(live, step)
 
         return begin_one
 
@@ -50,11 +48,6 @@ def always_replay() -> Generator[None, None, None]:
         _set(*originals)
 
 
-def _name(live: Live) -> str:
-    """One residency: a run under one epoch."""
-    return f"{live.name} {live.epoch}"
-
-
 def _set(sync: Any, async_: Any) -> None:  # noqa: ANN401 - the engine's own function, or ours around it
     setattr(_sync, "begin_at_once", sync)  # noqa: B010 - a name's place, not a new one
-    setattr(_async, "begin_at_once", async_)  # noqa: B010 - the same
+    setattr(_performing, "begin_at_once", async_)  # noqa: B010 - the same

@@ -21,10 +21,10 @@ __all__ = ["CallLog", "Entry"]
 
 
 class Entry(Struct, frozen=True):
-    """A tool entered, or left with a value."""
+    """A tool entered, or left."""
 
     what: str
-    """entered · returned"""
+    """entered · returned · raised"""
     tool: str
     step: str
     key: str
@@ -50,8 +50,9 @@ class CallLog:
             plain = None
         self._note("returned", attempt, plain)
 
-    def raised(self, attempt: Attempt, error: BaseException) -> None:
-        """Note nothing: whether it happened is not known from that."""
+    def raised(self, attempt: Attempt, error: BaseException) -> None:  # noqa: ARG002 - the watcher's shape
+        """Note that it raised."""
+        self._note("raised", attempt, None)
 
     def entries(self) -> list[Entry]:
         """Return all that was noted, oldest first."""
@@ -75,6 +76,15 @@ class CallLog:
         counted = Counter((e.tool, e.key) for e in acted)
         folded = {(e.tool, e.key) for e in acted if e.effect in (Effect.KEYED, Effect.IDEMPOTENT)}
         return Counter({effect: 1 if effect in folded else times for effect, times in counted.items()})
+
+    def cut(self) -> Counter[tuple[str, str]]:
+        """Return the calls nobody saw the end of, by tool and key: a death inside the call, before its effect or after."""
+        left = {"entered": 1, "returned": -1, "raised": -1}
+        acted = [e for e in self.entries() if e.effect is not Effect.READ_ONLY]
+        counted: Counter[tuple[str, str]] = Counter()
+        for entry in acted:
+            counted[entry.tool, entry.key] += left[entry.what]
+        return +counted
 
     def _note(self, what: str, attempt: Attempt, value: object) -> None:
         append_line(

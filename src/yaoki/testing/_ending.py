@@ -43,6 +43,8 @@ class Ending(Struct, kw_only=True):
     """Effects as the world has them: what, key, how often."""
     effects: list[tuple[str, str, int]]
     """Effects as they left the tools: tool, key, how often."""
+    cut: list[tuple[str, str, int]]
+    """Calls that a death ended inside: each may have had its effect."""
     entered: int
     """Calls that were really made, by every process of the case together."""
     begun: int
@@ -77,6 +79,7 @@ def ending_of(
         unanswered=[ask.text for ask in receipt.asks if not ask.verdict and not ask.has_default],
         deeds=[(what, key, times) for (what, key), times in sorted((world.effects() if world else {}).items())],
         effects=[(tool, key, times) for (tool, key), times in sorted(calls.effects().items())],
+        cut=[(tool, key, times) for (tool, key), times in sorted(calls.cut().items())],
         entered=calls.entered(),
         begun=len(begins),
         tokens=tokens,
@@ -111,24 +114,30 @@ def differences(ending: Ending, undisturbed: Ending, *, same: Callable[[Any], ob
         got, expected = same(getattr(ending, name)), same(getattr(undisturbed, name))
         if got != expected and not spent_up:
             found.append(f"{name}: {_short(got)}, undisturbed {_short(expected)}")
-    for whose, got, expected in (
-        ("in the world", ending.deeds, undisturbed.deeds),
-        ("by the calls that returned", ending.effects, undisturbed.effects),
+    for whose, got, cut, expected in (
+        ("in the world", ending.deeds, [], undisturbed.deeds),
+        ("by the calls that returned", ending.effects, ending.cut, undisturbed.effects),
     ):
-        found += _effects_differing(whose, got, expected, by_key=by_key, fewer=spent_up)
+        found += _effects_differing(whose, got, cut, expected, by_key=by_key, fewer=spent_up)
     if ending.people != undisturbed.people and not spent_up:
         found.append(f"people were asked {ending.people}, undisturbed {undisturbed.people}")
     return found
 
 
 def _effects_differing(
-    whose: str, got: list[tuple[str, str, int]], expected: list[tuple[str, str, int]], *, by_key: bool, fewer: bool
+    whose: str,
+    got: list[tuple[str, str, int]],
+    cut: list[tuple[str, str, int]],
+    expected: list[tuple[str, str, int]],
+    *,
+    by_key: bool,
+    fewer: bool,
 ) -> Iterable[str]:
     """Hold effects against the undisturbed ones; with `fewer`, a budget ran out and some may be missing."""
-    done, wanted = _counted(got, by_key=by_key), _counted(expected, by_key=by_key)
+    done, wanted, open_ = (_counted(one, by_key=by_key) for one in (got, expected, cut))
     for name in sorted(done.keys() | wanted.keys()):
         times, should = done[name], wanted[name]
-        if times == should or (fewer and times < should):
+        if times == should or (times < should and (fewer or times + open_[name] >= should)):
             continue
         if by_key and not should:
             yield f"{name} was done {_times(times)} ({whose}), undisturbed never with this key"

@@ -78,37 +78,39 @@ def point(where: str) -> None:
 def journal_pointed(points: Points) -> None:
     """Make each write of the journal a place, before and after, in this process for good: it is one that dies."""
     _here.append(points)
-    for name in ("create", "claim", "append", "append_batch", "begin", "leave"):
-        setattr(Journal, name, _pointed(name, getattr(Journal, name), points))
+    for name, written in _WRITES.items():
+        setattr(Journal, name, _pointed(name, getattr(Journal, name), points, written))
 
 
-def _pointed(name: str, method: Callable[..., Any], points: Points) -> Callable[..., Any]:
+_WRITES: dict[str, Callable[..., Iterable[tuple[str, Record]]]] = {
+    "create": lambda *_: (),
+    "claim": lambda *_: (),
+    "append": lambda _run, _epoch, _seq, items, *_: items,
+    "append_if": lambda _run, _epoch, _seq, key, record: [(key, record)],
+    "append_ruled": lambda _run, _epoch, _seq, items: items,
+    "append_batch": lambda batch, *_: [item for _, _, _, items in batch for item in items],
+    "leave": lambda _run, _epoch, _seq, items: items,
+}
+"""What drives a run writes by these, and the records that each call is given."""
+
+
+def _pointed(
+    name: str, method: Callable[..., Any], points: Points, given: Callable[..., Iterable[tuple[str, Record]]]
+) -> Callable[..., Any]:
     def written(self: Journal, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
-        kind, what = _what(name, args)
-        points.reach(_before(kind), f"before {what}")
+        kind, what = _what(name, list(given(*args)))
+        points.reach(f"before {kind}", f"before {what}")
         value = method(self, *args, **kwargs)
-        points.reach(_after(kind), f"after {what}")
+        points.reach(f"after {kind}", f"after {what}")
         return value
 
     return written
 
 
-def _before(kind: str) -> str:
-    return f"before {kind}"
-
-
-def _after(kind: str) -> str:
-    return f"after {kind}"
-
-
-def _what(name: str, args: tuple[Any, ...]) -> tuple[str, str]:
+def _what(name: str, items: list[tuple[str, Record]]) -> tuple[str, str]:
     """Return the kind of a write, and the write for people."""
     if name in ("create", "claim"):
         return f"the {name}", f"the {name} of the run"
-    if name == "append_batch":
-        items = [item for _, _, _, some in args[0] for item in some]
-    else:
-        items = [args[3]] if name == "begin" else list(args[3])
     if name == "leave":
         return "the leaving", f"the leaving of the run ({_named(items) or 'nothing more to write'})"
     kinds = [_kind(key, record) for key, record in items]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from msgspec import Struct
 
 from yaoki.records import Effect
-from yaoki.runtime import _async, _sync
+from yaoki.runtime import _performing, _sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -79,7 +79,7 @@ def attempts_watched(watcher: Watcher, *, first: bool = False) -> Generator[None
 
 
 _SYNC_CALL = _sync.SyncDriver._call  # noqa: SLF001 - the seam
-_ASYNC_CALL = _async._Performance._call  # noqa: SLF001 - the seam
+_ASYNC_CALL = _performing.Performance._call  # noqa: SLF001 - the seam
 
 
 class _Dressed:
@@ -167,9 +167,9 @@ async def _async_call(self: Any, call: Call) -> object:  # noqa: ANN401 - the dr
 
 def _patch() -> None:
     setattr(_sync.SyncDriver, "_call", _sync_call)  # noqa: B010 - a method's place, not a new one
-    setattr(_async._Performance, "_call", _async_call)  # noqa: B010, SLF001 - the same
+    setattr(_performing.Performance, "_call", _async_call)  # noqa: B010 - the same
 
 
 def _restore() -> None:
     setattr(_sync.SyncDriver, "_call", _SYNC_CALL)  # noqa: B010 - as `_patch`
-    setattr(_async._Performance, "_call", _ASYNC_CALL)  # noqa: B010, SLF001 - the same
+    setattr(_performing.Performance, "_call", _ASYNC_CALL)  # noqa: B010 - the same
