@@ -6,22 +6,17 @@ from yaoki.testing._no_waits import NoWaits, no_waits
 
 if TYPE_CHECKING:
     from yaoki.testing._always_replay import always_replay
-    from yaoki.testing._clock import FakeClock, run_on
-    from yaoki.testing._faults import Fault, Faults, faults, lost, ok, refused, reset, timeout
-    from yaoki.testing._matrix import CrashDifferences, Difference, Matrix, crash_matrix
+    from yaoki.testing._clock import FakeClock
+    from yaoki.testing._faults import faults, lost, ok, refused, reset, timeout
+    from yaoki.testing._matrix import CrashDifferences, Matrix, crash_matrix
     from yaoki.testing._points import point
-    from yaoki.testing._world import Deed, Outside, World
+    from yaoki.testing._world import World
 
 __all__ = [
     "CrashDifferences",
-    "Deed",
-    "Difference",
     "FakeClock",
-    "Fault",
-    "Faults",
     "Matrix",
     "NoWaits",
-    "Outside",
     "World",
     "always_replay",
     "crash_matrix",
@@ -32,22 +27,20 @@ __all__ = [
     "point",
     "refused",
     "reset",
-    "run_on",
     "timeout",
 ]
 
 _FROM = {
     "always_replay": "_always_replay",
     "FakeClock": "_clock",
-    "run_on": "_clock",
     "point": "_points",
-    **dict.fromkeys(("Deed", "Outside", "World"), "_world"),
-    **dict.fromkeys(("Fault", "Faults", "faults", "lost", "ok", "refused", "reset", "timeout"), "_faults"),
-    **dict.fromkeys(("CrashDifferences", "Difference", "Matrix", "crash_matrix"), "_matrix"),
+    "World": "_world",
+    **dict.fromkeys(("faults", "lost", "ok", "refused", "reset", "timeout"), "_faults"),
+    **dict.fromkeys(("CrashDifferences", "Matrix", "crash_matrix"), "_matrix"),
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever is exported
     """Import the instruments, and with them the drivers and asyncio, when one is asked for."""
     from importlib import import_module
 

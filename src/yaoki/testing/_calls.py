@@ -62,6 +62,10 @@ class CallLog:
         """Return the newest time an attempt of this step returned, or None."""
         return next((e for e in reversed(self.entries()) if (e.what, e.step) == ("returned", step)), None)
 
+    def was_entered(self, step: str) -> bool:
+        """Whether an attempt of this step got as far as the tool's function."""
+        return any((e.what, e.step) == ("entered", step) for e in self.entries())
+
     def entered(self) -> int:
         """Return how many calls were made."""
         return sum(1 for entry in self.entries() if entry.what == "entered")

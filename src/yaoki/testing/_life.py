@@ -153,8 +153,16 @@ def _said(plan: Plan, ask: Ask, calls: CallLog) -> tuple[str, object] | None:
         returned = calls.returned(step)
         if returned is not None:
             return "happened", returned.value
-        deed = plan.world.by_step(step) if isinstance(plan.world, World) else None
-        return ("happened", deed.value) if deed is not None else ("not-happened", ABSENT)
+        if isinstance(plan.world, World):
+            deed = plan.world.by_step(step)
+            return ("happened", deed.value) if deed is not None else ("not-happened", ABSENT)
+        if plan.world is not None and calls.was_entered(step):
+            msg = (
+                f"whether {ask.call or ask.text} happened cannot be told: it was entered and did not return, and "
+                "the world is one of your own. Say it with crash_matrix(…, answer=…), or let the tool act on a World."
+            )
+            raise AssertionError(msg)
+        return "not-happened", ABSENT
     if ask.why == "approve":
         return "approve", ABSENT
     if ask.options:

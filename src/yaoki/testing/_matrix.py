@@ -95,6 +95,7 @@ def crash_matrix(
     answer: Callable[[Ask], str | tuple[str, object] | None] | None = None,
     same: Callable[[Any], object] = lambda value: value,
     by_key: bool = True,
+    ends: str = "completed",
     deaths: int = 1,
     points_max: int = 1_000,
     processes: int | None = None,
@@ -128,6 +129,8 @@ def crash_matrix(
         same: Applied to values before they are compared; leaves out what may differ from run to run.
         by_key: Effects are compared by their keys. False: by tool and number, for arguments that differ from run to run
             (those that hold a time, a chance or a new id).
+        ends: The status the undisturbed run is to end in (`completed`, `capped`, `dead`, `cancelled`, or `waiting`), so
+            that a loop which does not get far in the test is not taken for one that survives.
         deaths: How often a run is killed, 1 to 3; the second death and the third fall at places drawn from the seed.
         points_max: The most places that are tried, 1 to 10,000; if there are more, they are drawn evenly, by the seed.
         processes: How many cases at once, 1 to 64; by default the machine's cores.
@@ -139,7 +142,7 @@ def crash_matrix(
 
     Raises:
         CrashDifferences: An AssertionError that says what differed, and where each process died.
-        DeclarationError: An argument out of its bounds, or an undisturbed run that fails to end by itself.
+        DeclarationError: An argument out of its bounds, or an undisturbed run that does not end as `ends` says.
     """
     if isinstance(loop, Loop):
         loop = cast("Loop[..., Any]", loop).bind()
@@ -166,7 +169,7 @@ def crash_matrix(
         always_replay=always_replay,
         life_s=life_s,
     )
-    undisturbed = _undisturbed(plan, home)
+    undisturbed = _undisturbed(plan, home, ends)
     cases = _cases(undisturbed, points_max=points_max, deaths=deaths, rng=random.Random(seed))  # noqa: S311 - a draw
     died = each_in_processes(plan, home, cases, count, lambda case: _judged(home, case, undisturbed, same, by_key))
     matrix = Matrix(
@@ -197,7 +200,7 @@ def _home(folder: Path | str | None) -> Path:
     return Path(tempfile.mkdtemp(prefix="yaoki-crash-matrix-", dir=memory))
 
 
-def _undisturbed(plan: Plan, home: Path) -> Ending:
+def _undisturbed(plan: Plan, home: Path, ends: str) -> Ending:
     """Run it once with nobody killed: what every case is held against."""
     case = Case(index=0, number=0, kills=(), name="undisturbed")
     died = bring_about(plan, home, case)
@@ -205,6 +208,10 @@ def _undisturbed(plan: Plan, home: Path) -> Ending:
         msg = f"crash_matrix: {plan.bound.loop.name} does not end by itself, undisturbed: {'; '.join(died.what)}"
         raise DeclarationError(msg)
     ending = _read(case.home(home))
+    if ending.status != ends:
+        because = f": {ending.text}" if ending.text else ""
+        msg = f"crash_matrix: {plan.bound.loop.name} ends {ending.status}, undisturbed, not {ends}{because}"
+        raise DeclarationError(msg)
     if not ending.trail:
         msg = f"crash_matrix: {plan.bound.loop.name} came by no place where it could be killed; nothing was tested"
         raise DeclarationError(msg)

@@ -11,6 +11,7 @@ import os
 import signal
 import struct
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -111,6 +112,8 @@ def each_in_processes(
                     os.close(writes)
                     _work(plan, folder, cases, judge, reads, folder / f"worker-{number}.jsonl")
                 workers.append(pid)
+                with suppress(OSError):  # it may have done so itself, and be gone
+                    os.setpgid(pid, pid)
         os.close(reads)
         reads = -1
         for case in cases:
@@ -141,7 +144,8 @@ def _work(
     """Take cases from the pipe until it is empty, then leave the process."""
     code = 1
     try:
-        os.setpgid(0, 0)
+        with suppress(OSError):  # its parent may have done so
+            os.setpgid(0, 0)
         while data := os.read(reads, _NUMBER.size):
             case = cases[_NUMBER.unpack(data)[0]]
             died = bring_about(plan, folder, case)
