@@ -111,7 +111,7 @@ def differences(ending: Ending, undisturbed: Ending, *, same: Callable[[Any], ob
         return found
     spent_up = ending.status == State.CAPPED and ending.stopped_by not in ("", "turns")
     for name in ("value", "partial"):
-        got, expected = same(getattr(ending, name)), same(getattr(undisturbed, name))
+        got, expected = (None if v is None else same(v) for v in (getattr(ending, name), getattr(undisturbed, name)))
         if got != expected and not spent_up:
             found.append(f"{name}: {_short(got)}, undisturbed {_short(expected)}")
     for whose, got, cut, expected in (

@@ -126,7 +126,7 @@ def crash_matrix(
         world: A `World` the tools act on, or anything with its `open` and `effects`. Each case has a log of its own.
         answer: Is given each open question first; a verdict (`"not-happened"`), a verdict and a value
             (`("value", "Rome")`), or None for the answer above.
-        same: Applied to values before they are compared; leaves out what may differ from run to run.
+        same: Applied to each value, as JSON, before it is compared; leaves out what may differ from run to run.
         by_key: Effects are compared by their keys. False: by tool and number, for arguments that differ from run to run
             (those that hold a time, a chance or a new id).
         ends: The status the undisturbed run is to end in (`completed`, `capped`, `dead`, `cancelled`, or `waiting`), so

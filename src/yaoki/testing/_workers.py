@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import struct
+import traceback
 import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -138,6 +139,13 @@ def each_in_processes(
     return sorted(died, key=lambda one: one.index)
 
 
+def _judged(judge: Callable[[Case], list[str]], case: Case) -> list[str]:
+    try:
+        return judge(case)
+    except Exception:  # noqa: BLE001 - `same` is the user's: what it raises is said of its case
+        return [f"the ends could not be compared\n{traceback.format_exc()[-_SAID_MOST:]}"]
+
+
 def _work(
     plan: Plan, folder: Path, cases: Sequence[Case], judge: Callable[[Case], list[str]], reads: int, results: Path
 ) -> None:
@@ -150,7 +158,7 @@ def _work(
             case = cases[_NUMBER.unpack(data)[0]]
             died = bring_about(plan, folder, case)
             if not died.what:
-                died.what = judge(case)
+                died.what = _judged(judge, case)
             append_line(results, msgspec.to_builtins(died))
         code = 0
     finally:
