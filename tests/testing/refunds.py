@@ -64,7 +64,7 @@ class _Shop:
         return done + Counter(("append_ledger", line) for line in _ledger())
 
     def answer(self, ask: Ask) -> tuple[str, object] | None:
-        """A person who looks into the ledger; nobody else is ever asked."""
+        """Answer as a person who looks into the ledger; nothing else is ever asked."""
         if ask.why == "doubt" and any(f'"{line}"' in ask.call for line in _ledger()):
             return "happened", None
         return ("not-happened", ABSENT) if ask.why == "doubt" else None

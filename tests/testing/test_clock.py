@@ -82,7 +82,7 @@ def test_jitter_ids_and_times_are_the_same_each_time():
 
 def test_an_event_loop_in_which_only_time_passes_is_stopped():
     async def forever() -> None:
-        while True:
+        while True:  # noqa: ASYNC110 - that nothing else happens is the point
             await asyncio.sleep(60)
 
     with pytest.raises(AssertionError, match="nothing happens in this event loop but that time passes"):

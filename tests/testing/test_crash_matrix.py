@@ -1,9 +1,11 @@
-"""`crash_matrix`: a run that is really killed at each of its places ends as the undisturbed one, and a report says if not."""
+"""`crash_matrix`: a run killed at each of its places ends as the undisturbed one does, or a report says how not."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +16,10 @@ from tests.testing.outside import OUTSIDE, answer
 from tests.testing.refunds import AGENT, SHOP, TICKETS, refund_agent_async
 from yaoki import INJECTED, Effect, Run, StepFailed, loop, tool
 from yaoki.errors import DeclarationError
+from yaoki.journal import Journal
+from yaoki.runtime import Ask
 from yaoki.testing import CrashDifferences, Matrix, World, crash_matrix, point
+from yaoki.testing._points import _WRITES
 
 COLOURS = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 ENDS = dict.fromkeys((*SCARCE, "capped"), "capped")
@@ -108,6 +113,16 @@ def test_it_kills_while_effects_are_undone():
     assert {"before undo", "after undo", "before undo's begin", "after undo's settle"} <= kinds.keys()
 
 
+def test_every_method_by_which_a_driver_writes_is_a_place():
+    writes = {
+        name
+        for name, method in inspect.getmembers(Journal, inspect.isfunction)
+        if not name.startswith("_") and re.search(r"_append_all\(|APPEND|\bCREATE\b|_take\(cursor, row", inspect.getsource(method))
+    }
+    of_others = {"claim_many", "reopen"}  # a worker's claim of many runs, and a person's redrive
+    assert writes - of_others == set(_WRITES)
+
+
 def test_a_place_of_the_users_own_is_one_more_to_die_at(tmp_path):
     calls: list[str] = []
 
@@ -139,15 +154,18 @@ def test_the_report_says_where_it_died_what_differs_and_what_is_kept(tmp_path):
     @loop
     def body(run: Run) -> str:
         WORLD.act("mail", "ana", "sent")
-        return ship("mug")
+        return order("mug")
 
     found = failing(loop=body, world=WORLD, folder=tmp_path)
     first = next(one for one in found.matrix.differences if "between begin and call" in one.where[0])
-    assert first.where == ('between begin and call of ship(item="mug")',)
+    assert first.where == ('between begin and call of order(item="mug")',)
     assert first.what == ("mail [ana] was done twice (in the world), undisturbed once",)
     assert (Path(first.folder) / "s.db").exists()
     said = str(found)
-    assert f"killed at place {first.point}\n      {first.where[0]}\n    - {first.what[0]}\n    kept: {first.folder}" in said
+    assert (
+        f"killed at place {first.point}\n      {first.where[0]}\n    - {first.what[0]}\n    kept: {first.folder}"
+        in said
+    )
 
 
 def test_what_is_equal_leaves_nothing_behind(tmp_path):
@@ -213,25 +231,34 @@ def test_a_world_of_ones_own_is_opened_in_each_process_and_asked_for_its_effects
 
 
 def test_whether_a_call_happened_is_not_guessed_where_the_world_is_ones_own():
+    class File:
+        path = Path()
+
+        def open(self, folder: Path) -> None:
+            self.path = folder / "acted"
+
+        def effects(self) -> Counter[tuple[str, str]]:
+            return Counter({("file", "acted"): int(self.path.exists())})
+
+        def answer(self, ask: Ask) -> str | tuple[str, object]:
+            return ("happened", "a") if self.path.exists() else "not-happened"
+
+    file = File()
+
     @tool
     def act(name: str) -> str:
-        point("acting")
+        file.path.touch()
+        point("acted")
         return name
 
     @loop
     def body(run: Run) -> str:
         return act("a")
 
-    class Silent:
-        def open(self, folder: Path) -> None: ...
-
-        def effects(self) -> Counter[tuple[str, str]]:
-            return Counter()
-
-    said = str(failing(loop=body, world=Silent()))
+    said = str(failing(loop=body, world=file))
     assert 'whether act(name="a") happened cannot be told' in said
     assert "crash_matrix(…, answer=…)" in said
-    assert crash_matrix(body, world=Silent(), answer=lambda ask: "not-happened").deaths
+    assert crash_matrix(body, world=file, answer=file.answer).deaths
 
 
 def test_a_question_nobody_answers_is_said():

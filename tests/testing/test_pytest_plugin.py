@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PLUGIN = "yaoki.testing.pytest_plugin"
 
-TESTS = '''
+TESTS = """
 import time
 
 from yaoki import Effect, Runner, loop, tool
@@ -56,16 +56,19 @@ def test_clock(fake_clock, tmp_path):
     with Runner(f"sqlite:///{tmp_path / 's.db'}", clock=fake_clock) as runner:
         assert runner.run(good.bind()).status == "completed"
     assert fake_clock.passed_s >= 90
-'''
+"""
 
 
 def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests as a user's pytest does; the plugin is named, since what is under test here may not be installed."""
+    """Run the tests as a user's pytest does; the plugin is named where the package is not installed."""
     (folder / "test_agent.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(folder / "kept")]
     if not _installed():
         command += ["-p", PLUGIN]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "src")]))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "src")])),
+    }
     return subprocess.run(
         [*command, "-rA", *options, "test_agent.py"], cwd=folder, env=environment, capture_output=True, text=True,
         timeout=100, check=False,
@@ -101,7 +104,15 @@ def test_its_fixtures_do_what_their_functions_do_and_a_failing_test_shows_the_re
 @pytest.mark.timeout(120)
 def test_its_options_stand_in_place_of_what_the_tests_say(tmp_path):
     ended = run_pytest(
-        tmp_path, "--crash-points", "5", "--crash-deaths", "2", "--crash-seed", "99", "-k", "test_good or test_fails_later"
+        tmp_path,
+        "--crash-points",
+        "5",
+        "--crash-deaths",
+        "2",
+        "--crash-seed",
+        "99",
+        "-k",
+        "test_good or test_fails_later",
     )
     assert "CASES 6 DEATHS" in ended.stdout, ended.stdout + ended.stderr
     assert "SEED 99" in ended.stdout

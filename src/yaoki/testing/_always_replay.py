@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from yaoki.runtime import _performing, _sync
+from yaoki.runtime._ladder import begin_at_once
 from yaoki.runtime._live import Halt
 
 if TYPE_CHECKING:
@@ -28,26 +29,22 @@ def always_replay() -> Generator[None, None, None]:
     switch of the process, as `no_waits` is.
     """
     begun: dict[str, int] = {}
-    originals = _sync.begin_at_once, _performing.begin_at_once
 
-    def wrapped(original: Callable[[Live, Step], Begin | None]) -> Callable[[Live, Step], Begin | None]:
-        def begin_one(live: Live, step: Step) -> Begin | None:
-            known = step.key in live.history.steps
-            if not known and not step.fixed_key:
-                if begun.get(live.name) == live.epoch:
-                    live.stop_with(Halt(to="drain", text="re-entered from its journal, as always_replay says"))
-                begun[live.name] = live.epoch
-            return original(live, step)
+    def begin_one(live: Live, step: Step) -> Begin | None:
+        if step.key not in live.history.steps and not step.fixed_key:
+            if begun.get(live.name) == live.epoch:
+                live.stop_with(Halt(to="drain", text="re-entered from its journal, as always_replay says"))
+            begun[live.name] = live.epoch
+        return begin_at_once(live, step)
 
-        return begin_one
-
-    _set(wrapped(originals[0]), wrapped(originals[1]))
+    _set(begin_one)
     try:
         yield
     finally:
-        _set(*originals)
+        _set(begin_at_once)
 
 
-def _set(sync: Any, async_: Any) -> None:  # noqa: ANN401 - the engine's own function, or ours around it
-    setattr(_sync, "begin_at_once", sync)  # noqa: B010 - a name's place, not a new one
-    setattr(_performing, "begin_at_once", async_)  # noqa: B010 - the same
+def _set(begin: Callable[[Live, Step], Begin | None]) -> None:
+    """Let both drivers ask this in place of `begin_at_once`."""
+    for driver in (_sync, _performing):
+        setattr(driver, "begin_at_once", begin)  # noqa: B010 - a name's place, not a new one

@@ -82,7 +82,7 @@ class CallLog:
         return Counter({effect: 1 if effect in folded else times for effect, times in counted.items()})
 
     def cut(self) -> Counter[tuple[str, str]]:
-        """Return the calls nobody saw the end of, by tool and key: a death inside the call, before its effect or after."""
+        """Return the calls that a death ended inside, before their effect or after it, by tool and key."""
         left = {"entered": 1, "returned": -1, "raised": -1}
         acted = [e for e in self.entries() if e.effect is not Effect.READ_ONLY]
         counted: Counter[tuple[str, str]] = Counter()

@@ -7,16 +7,18 @@ import math
 import random
 import selectors
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 
 from yaoki.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
+    from concurrent.futures import Executor
 
 __all__ = ["START_MS", "FakeClock", "FakeTimeLoop"]
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 START_MS = 1_700_000_000_000
 """Where a fake clock starts: 14 Nov 2023, 22:13:20 UTC."""
@@ -28,10 +30,11 @@ class FakeClock:
     """
     A `Clock` for `Runner(url, clock=…)` on which waiting takes no time: it moves the clock.
 
-    A sync run needs no more. An async one waits in its event loop: drive it by `clock.run(main())`, which takes the place of
-    `asyncio.run`. Waits are decided, journaled and counted as always, and what is bounded by time runs out: a `run.timeout`,
-    a deadline, a day of `run.sleep`. Times start at 14 Nov 2023; jitter and ids repeat, by `seed`. What it cannot move
-    is the machine's own time: real I/O and threads take as long as they take, and a tool's `time.sleep` sleeps.
+    A sync run needs no more. An async one waits in its event loop: drive it by `clock.run(main())`, in place of
+    `asyncio.run`. Waits are decided, journaled and counted as always, and what is bounded by time runs out: a
+    `run.timeout`, a deadline, an hour of `run.sleep`. Times start at 14 Nov 2023; jitter and ids repeat, by `seed`.
+    What it cannot move is the machine's own time: real I/O and threads take as long as they take, and a tool's
+    `time.sleep` sleeps.
     """
 
     def __init__(self, *, seed: int = 7) -> None:
@@ -111,8 +114,8 @@ class FakeTimeLoop(asyncio.SelectorEventLoop):
     """
     An event loop on a fake clock: when nothing is ready, the clock jumps to the next timer.
 
-    It does not jump while `busy()` says that another thread still owes an answer (a sync of the journal), nor while one of
-    the loop's own executor is at work: that takes the machine's time.
+    It does not jump while `busy()` says that another thread still owes an answer (a sync of the journal), nor while
+    one of the loop's own executor is at work: that takes the machine's time.
     """
 
     def __init__(self, clock: FakeClock, busy: Callable[[], bool]) -> None:
@@ -124,7 +127,9 @@ class FakeTimeLoop(asyncio.SelectorEventLoop):
         """Return the clock's seconds."""
         return self._clock.monotonic_s()
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # noqa: ANN401 - asyncio's own
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], R], *args: *Ts
+    ) -> asyncio.Future[R]:
         """Hand a call to a thread, and let no time pass until it has returned."""
         future = super().run_in_executor(executor, func, *args)
         self._in_threads.add(future)

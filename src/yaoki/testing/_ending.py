@@ -66,6 +66,7 @@ def ending_of(
     begins = [record for _, _, record in entries if isinstance(record, Begin)]
     acted = [begin for begin in begins if begin.effect is not Effect.READ_ONLY and begin.key]
     tokens, cost_usd = _used(entries)
+    done: Counter[tuple[str, str]] = Counter() if world is None else world.effects()
     return Ending(
         status=receipt.status.value,
         value=whole["value"],
@@ -77,7 +78,7 @@ def ending_of(
         budget=budget,
         people=[(a.why, a.call or a.text, a.verdict) for a in receipt.asks if a.why in ("ask", "approve")],
         unanswered=[ask.text for ask in receipt.asks if not ask.verdict and not ask.has_default],
-        deeds=[(what, key, times) for (what, key), times in sorted((world.effects() if world else {}).items())],
+        deeds=[(what, key, times) for (what, key), times in sorted(done.items())],
         effects=[(tool, key, times) for (tool, key), times in sorted(calls.effects().items())],
         cut=[(tool, key, times) for (tool, key), times in sorted(calls.cut().items())],
         entered=calls.entered(),

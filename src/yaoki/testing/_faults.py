@@ -105,7 +105,7 @@ class Faults:
         if fault is not None and fault.error is not None:
             raise fault.error()
 
-    def raised(self, attempt: Attempt, error: BaseException) -> None:
+    def raised(self, attempt: Attempt, error: BaseException) -> None:  # noqa: ARG002 - the watcher's shape
         """Forget what was due: the call failed by itself."""
         self._due.pop((attempt.step, attempt.number), None)
 
@@ -128,7 +128,10 @@ _ACTIVE: list[Faults] = []
 
 def faults(plan: Mapping[str, Sequence[Fault | BaseException]]) -> Faults:
     """
-    Fail calls of a run by plan: `with faults({"charge": [timeout, lost(reset), ok]}): …`.
+    Fail calls of runs by a plan, for a block.
+
+    `with faults({"charge": [timeout, lost(reset), ok]}): …`: the first call of `charge` is not heard of, the second
+    acts and its answer is lost, the third is made.
 
     By the tool's name, the first call made by this process meets the first entry, and so on; what comes after the
     plan's end is `ok`. An entry is a `Fault` or an exception of your own, raised as it is. Inside `crash_matrix` a
@@ -152,7 +155,7 @@ def faults_kept_in(folder: Path) -> Generator[None, None, None]:
 def _fault(given: Fault | BaseException) -> Fault:
     if isinstance(given, Fault):
         return given
-    if isinstance(given, BaseException):
+    if isinstance(given, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance] - a plan is written by hand
         return Fault(type(given).__name__, lambda: given)
     msg = f"faults: {given!r} is no fault; give ok, timeout, reset, refused, lost(…) or an exception"
     raise DeclarationError(msg)

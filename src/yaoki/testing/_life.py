@@ -72,8 +72,8 @@ def live(plan: Plan, home: Path, kill_at: int) -> NoReturn:
 
 
 def _drive_to_the_end(plan: Plan, home: Path, points: Points) -> Ending:
-    sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     url, calls = f"sqlite:///{home / 's.db'}", CallLog(home)
     if plan.world is not None:
         plan.world.open(home)
@@ -85,19 +85,26 @@ def _drive_to_the_end(plan: Plan, home: Path, points: Points) -> Ending:
         stack.enter_context(faults_kept_in(home))
         if plan.always_replay:
             stack.enter_context(always_replay())
-        for _ in range(_ROUNDS_MAX):
-            points.counting = True
-            receipt = asyncio.run(_reside_async(plan, url)) if plan.bound.loop.is_async else _reside(plan, url)
-            points.counting = False
-            if receipt.status.final or receipt.waits_for != "person":
-                break
-            with Runner.verbs(url) as runner:
-                _answer(plan, runner, receipt, calls)
+        receipt = _driven(plan, url, points, calls)
     with Runner.verbs(url) as runner:
         entries = runner.journal(RUN)
     ending = ending_of(receipt, entries, calls, plan.world, _bounds(entries))
     ending.trail = points.trail
     return ending
+
+
+def _driven(plan: Plan, url: str, points: Points, calls: CallLog) -> Receipt[Any]:
+    """Drive the run, answer what it asks, drive it again; return where it goes on no more."""
+    for _ in range(_ROUNDS_MAX):
+        points.counting = True
+        receipt = asyncio.run(_reside_async(plan, url)) if plan.bound.loop.is_async else _reside(plan, url)
+        points.counting = False
+        if receipt.status.final or receipt.waits_for != "person":
+            return receipt
+        with Runner.verbs(url) as runner:
+            _answer(plan, runner, receipt, calls)
+    msg = f"the run still asks after {_ROUNDS_MAX} rounds of answers"
+    raise AssertionError(msg)
 
 
 def _reside(plan: Plan, url: str) -> Receipt[Any]:

@@ -7,8 +7,9 @@ import random
 import shutil
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +19,6 @@ from yaoki.runtime import Bound, Loop
 from yaoki.testing._ending import Ending, differences
 from yaoki.testing._life import ENDED, Plan
 from yaoki.testing._workers import Case, bring_about, each_in_processes
-
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ class Matrix(Struct, frozen=True, kw_only=True):
     places: int
     """Places where the undisturbed run can die."""
     cases: int
-    """Cases that were run, the one that is not killed included."""
+    """Cases that were run, the one that is not killed included; those after the tenth that differs are left out."""
     deaths: int
     """Processes that were really killed."""
     kinds: dict[str, int]
@@ -72,8 +72,8 @@ class Matrix(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
         head = (
-            f"crash matrix of {self.loop}: {self.cases} cases over {self.places} places, {self.deaths} processes killed, "
-            f"{len(self.differences)} differ (seed {self.seed})"
+            f"crash matrix of {self.loop}: {self.cases} cases over {self.places} places, "
+            f"{self.deaths} processes killed, {len(self.differences)} differ (seed {self.seed})"
         )
         shown = [str(one) for one in self.differences[:_SHOWN_MOST]]
         more = len(self.differences) - len(shown)
@@ -110,9 +110,10 @@ def crash_matrix(
 
     A place is: before and after each write of the journal (the begin, the settle, the checkpoint, the undo, the
     claim, the end), between begin and call, between call and settle, before and after each deed of a `World`, and each
-    `point(…)` of your own. There the process, a forked child, sends itself SIGKILL. The next one takes the run up. At the
-    end these must be equal: status, value, each effect by its key and how often it came about, and what people were
-    asked. No budget may be refunded or overspent, and no key may change or be shared. Waits are skipped as by `no_waits`.
+    `point(…)` of your own. There the process, a forked child, sends itself SIGKILL. The next one takes the run up. At
+    the end these must be equal: status, value, each effect by its key and how often it came about, and what people
+    were asked. No budget may be refunded or overspent, and no key may change or be shared. Waits are skipped as by
+    `no_waits`.
 
     What is asked is answered from what really happened: a doubt by whether the tool returned, or the `World` has its
     deed; an approval is given; a question gets its first option. What your loop writes elsewhere is seen by nobody: let
@@ -145,7 +146,7 @@ def crash_matrix(
         DeclarationError: An argument out of its bounds, or an undisturbed run that does not end as `ends` says.
     """
     if isinstance(loop, Loop):
-        loop = cast("Loop[..., Any]", loop).bind()
+        loop = loop.bind()
     count = processes or os.cpu_count() or 1
     for name, value, most in (
         ("deaths", deaths, _DEATHS_MOST),
@@ -169,15 +170,20 @@ def crash_matrix(
         always_replay=always_replay,
         life_s=life_s,
     )
-    undisturbed = _undisturbed(plan, home, ends)
-    cases = _cases(undisturbed, points_max=points_max, deaths=deaths, rng=random.Random(seed))  # noqa: S311 - a draw
-    died = each_in_processes(plan, home, cases, count, lambda case: _judged(home, case, undisturbed, same, by_key))
+    try:
+        undisturbed = _undisturbed(plan, home, ends)
+        cases = _cases(undisturbed, points_max=points_max, deaths=deaths, rng=random.Random(seed))  # noqa: S311 - a draw
+        judge = partial(_judged, home, undisturbed=undisturbed, same=same, by_key=by_key)
+        died = each_in_processes(plan, home, cases, count, judge)
+    except BaseException:  # Ctrl-C too
+        shutil.rmtree(home, ignore_errors=True)
+        raise
     matrix = Matrix(
         loop=loop.loop.name,
         places=len(undisturbed.trail),
-        cases=len(cases),
+        cases=len(died),
         deaths=sum(len(one.where) for one in died),
-        kinds=dict(Counter(undisturbed.trail[c.number - 1][0] for c in cases if c.number and died[c.index].where)),
+        kinds=dict(Counter(undisturbed.trail[cases[one.index].number - 1][0] for one in died if one.where)),
         differences=tuple(
             Difference(cases[one.index].number, tuple(one.where), tuple(one.what), str(cases[one.index].home(home)))
             for one in died
@@ -221,7 +227,7 @@ def _undisturbed(plan: Plan, home: Path, ends: str) -> Ending:
 def _cases(undisturbed: Ending, *, points_max: int, deaths: int, rng: random.Random) -> Sequence[Case]:
     """Return a case with nobody killed, and one for each place, or for places drawn evenly over all."""
     places = len(undisturbed.trail)
-    chosen = range(1, places + 1)
+    chosen = list(range(1, places + 1))
     if places > points_max:
         step = places / points_max
         chosen = sorted({min(places, 1 + int(step * (n + rng.random()))) for n in range(points_max)})
@@ -230,7 +236,7 @@ def _cases(undisturbed: Ending, *, points_max: int, deaths: int, rng: random.Ran
     return cases + [Case(index=1 + i, number=one[0], kills=one, name=f"place-{one[0]}") for i, one in enumerate(kills)]
 
 
-def _judged(home: Path, case: Case, undisturbed: Ending, same: Callable[[Any], object], by_key: bool) -> list[str]:  # noqa: FBT001 - passed on
+def _judged(home: Path, case: Case, *, undisturbed: Ending, same: Callable[[Any], object], by_key: bool) -> list[str]:
     """Return what differs in a case that came to its end; what is equal leaves nothing on disk."""
     found = differences(_read(case.home(home)), undisturbed, same=same, by_key=by_key)
     if not found:
@@ -240,5 +246,3 @@ def _judged(home: Path, case: Case, undisturbed: Ending, same: Callable[[Any], o
 
 def _read(home: Path) -> Ending:
     return msgspec.json.decode((home / ENDED).read_bytes(), type=Ending)
-
-

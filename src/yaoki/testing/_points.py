@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from yaoki.journal import Journal
-from yaoki.records import Begin, Checkpoint, Ended, Settle, Undo
+from yaoki.records import Begin, Ended, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -78,33 +78,37 @@ def point(where: str) -> None:
 def journal_pointed(points: Points) -> None:
     """Make each write of the journal a place, before and after, in this process for good: it is one that dies."""
     _here.append(points)
-    for name, written in _WRITES.items():
-        setattr(Journal, name, _pointed(name, getattr(Journal, name), points, written))
+    for name in _WRITES:
+        setattr(Journal, name, _pointed(name, getattr(Journal, name), points))
 
 
-_WRITES: dict[str, Callable[..., Iterable[tuple[str, Record]]]] = {
-    "create": lambda *_: (),
-    "claim": lambda *_: (),
-    "append": lambda _run, _epoch, _seq, items, *_: items,
-    "append_if": lambda _run, _epoch, _seq, key, record: [(key, record)],
-    "append_ruled": lambda _run, _epoch, _seq, items: items,
-    "append_batch": lambda batch, *_: [item for _, _, _, items in batch for item in items],
-    "leave": lambda _run, _epoch, _seq, items: items,
-}
-"""What drives a run writes by these, and the records that each call is given."""
+_WRITES = ("create", "claim", "append", "append_if", "append_ruled", "append_batch", "leave")
+"""By these the process that drives a run writes."""
 
 
-def _pointed(
-    name: str, method: Callable[..., Any], points: Points, given: Callable[..., Iterable[tuple[str, Record]]]
-) -> Callable[..., Any]:
+def _pointed(name: str, method: Callable[..., Any], points: Points) -> Callable[..., Any]:
     def written(self: Journal, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the method's own
-        kind, what = _what(name, list(given(*args)))
+        kind, what = _what(name, _given(name, args))
         points.reach(f"before {kind}", f"before {what}")
         value = method(self, *args, **kwargs)
         points.reach(f"after {kind}", f"after {what}")
         return value
 
     return written
+
+
+def _given(name: str, args: tuple[Any, ...]) -> list[tuple[str, Record]]:
+    """Return the records that a call of the method is given."""
+    match name:
+        case "create" | "claim":
+            return []
+        case "append_if":
+            _, _, _, key, record = args
+            return [(key, record)]
+        case "append_batch":
+            return [item for _, _, _, items in args[0] for item in items]
+        case _:
+            return list(args[3])
 
 
 def _what(name: str, items: list[tuple[str, Record]]) -> tuple[str, str]:
@@ -122,10 +126,12 @@ def _named(items: Iterable[tuple[str, Record]]) -> str:
 
 
 def _kind(key: str, record: Record) -> str:
-    if isinstance(record, Undo) or ("!undo" in key and isinstance(record, Begin | Settle)):
-        return f"undo's {type(record).__name__.lower()}" if not isinstance(record, Undo) else "undo"
-    names = {Begin: "begin", Settle: "settle", Checkpoint: "checkpoint", Ended: "end"}
-    return names.get(type(record), type(record).__name__.lower())
+    whose = "undo's " if "!undo" in key and isinstance(record, Begin | Settle) else ""
+    match record:
+        case Ended():
+            return "end"
+        case _:
+            return f"{whose}{type(record).__name__.lower()}"
 
 
 def _whose(key: str, record: Record) -> str:

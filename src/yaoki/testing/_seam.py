@@ -17,7 +17,7 @@ from yaoki.records import Effect
 from yaoki.runtime import _performing, _sync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator
 
     from yaoki.runtime._effects import Call
     from yaoki.runtime._tool import Tool
@@ -78,8 +78,8 @@ def attempts_watched(watcher: Watcher, *, first: bool = False) -> Generator[None
             _restore()
 
 
-_SYNC_CALL = _sync.SyncDriver._call  # noqa: SLF001 - the seam
-_ASYNC_CALL = _performing.Performance._call  # noqa: SLF001 - the seam
+_SYNC_CALL: Callable[..., object] = getattr(_sync.SyncDriver, "_call")  # noqa: B009 - the seam is private
+_ASYNC_CALL: Callable[..., Awaitable[object]] = getattr(_performing.Performance, "_call")  # noqa: B009 - the same
 
 
 class _Dressed:
@@ -106,7 +106,7 @@ def _attempt_of(tool: Tool[Any, Any], call: Call) -> Attempt:
         effect=step.effect or Effect.READ_ONLY,
         call=step.call,
         number=begin.attempt if begin is not None else 1,
-        encode=lambda value: tool.codec.encode(value),
+        encode=tool.codec.encode,
     )
 
 

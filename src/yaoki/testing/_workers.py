@@ -30,6 +30,9 @@ __all__ = ["Case", "Died", "bring_about", "each_in_processes"]
 
 _SAID_MOST = 2_000
 _NUMBER = struct.Struct("<I")
+_DIFFERING_MOST = 10
+_ENOUGH = "enough"
+"""A file that says to the workers that no more cases are needed."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -101,7 +104,11 @@ def _trouble(plan: Plan, home: Path, code: int) -> str:
 def each_in_processes(
     plan: Plan, folder: Path, cases: Sequence[Case], count: int, judge: Callable[[Case], list[str]]
 ) -> list[Died]:
-    """Bring all cases about, `count` at once, and return what became of each, in order."""
+    """
+    Bring all cases about, `count` at once, and return what became of each, in order.
+
+    Once a worker has found ten that differ, the cases not yet begun are left out.
+    """
     reads, writes = os.pipe()
     workers: list[int] = []
     try:
@@ -111,14 +118,15 @@ def each_in_processes(
                 pid = os.fork()
                 if pid == 0:
                     os.close(writes)
-                    _work(plan, folder, cases, judge, reads, folder / f"worker-{number}.jsonl")
+                    _work(plan, folder, cases, judge, reads=reads, results=folder / f"worker-{number}.jsonl")
                 workers.append(pid)
                 with suppress(OSError):  # it may have done so itself, and be gone
                     os.setpgid(pid, pid)
         os.close(reads)
         reads = -1
-        for case in cases:
-            os.write(writes, _NUMBER.pack(case.index))
+        with suppress(BrokenPipeError):  # all workers have found enough
+            for case in cases:
+                os.write(writes, _NUMBER.pack(case.index))
         os.close(writes)
         writes = -1
         while workers:
@@ -131,35 +139,40 @@ def each_in_processes(
         for pid in workers:  # only after Ctrl-C: each leads a group of its own, with the life it waits for
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-    died = [
-        msgspec.convert(line, Died) for path in sorted(folder.glob("worker-*.jsonl")) for line in read_lines(path)
-    ]
-    lost = {case.index for case in cases} - {one.index for one in died}
-    died += [Died(index, [], ["its worker ended before it did"]) for index in lost]
+    died = [msgspec.convert(line, Died) for path in sorted(folder.glob("worker-*.jsonl")) for line in read_lines(path)]
+    if not (folder / _ENOUGH).exists():
+        lost = {case.index for case in cases} - {one.index for one in died}
+        died += [Died(index, [], ["its worker ended before it did"]) for index in lost]
     return sorted(died, key=lambda one: one.index)
 
 
-def _judged(judge: Callable[[Case], list[str]], case: Case) -> list[str]:
+def _brought_about(plan: Plan, folder: Path, case: Case, judge: Callable[[Case], list[str]]) -> Died:
+    """Bring a case about and judge it; what is raised (by the user's `same`, by a full disk) is said of the case."""
     try:
-        return judge(case)
-    except Exception:  # noqa: BLE001 - `same` is the user's: what it raises is said of its case
-        return [f"the ends could not be compared\n{traceback.format_exc()[-_SAID_MOST:]}"]
+        died = bring_about(plan, folder, case)
+        if not died.what:
+            died.what = judge(case)
+    except Exception:  # noqa: BLE001 - said in the report
+        return Died(case.index, [], [f"its end could not be judged\n{traceback.format_exc()[-_SAID_MOST:]}"])
+    return died
 
 
 def _work(
-    plan: Plan, folder: Path, cases: Sequence[Case], judge: Callable[[Case], list[str]], reads: int, results: Path
+    plan: Plan, folder: Path, cases: Sequence[Case], judge: Callable[[Case], list[str]], *, reads: int, results: Path
 ) -> None:
     """Take cases from the pipe until it is empty, then leave the process."""
     code = 1
     try:
         with suppress(OSError):  # its parent may have done so
             os.setpgid(0, 0)
-        while data := os.read(reads, _NUMBER.size):
-            case = cases[_NUMBER.unpack(data)[0]]
-            died = bring_about(plan, folder, case)
-            if not died.what:
-                died.what = _judged(judge, case)
+        differing = 0
+        while not (folder / _ENOUGH).exists() and (data := os.read(reads, _NUMBER.size)):
+            number: int = _NUMBER.unpack(data)[0]
+            died = _brought_about(plan, folder, cases[number], judge)
             append_line(results, msgspec.to_builtins(died))
+            differing += bool(died.what)
+            if differing == _DIFFERING_MOST:
+                (folder / _ENOUGH).touch()
         code = 0
     finally:
         os._exit(code)

@@ -1,4 +1,4 @@
-"""A crash matrix over one shape, with whatever `yaoki` is found on the path: `python -m tests.testing.planted.shape SHAPE`."""
+"""A crash matrix over one shape, with whatever `yaoki` is found on the path: `… shape SHAPE sync|async`."""
 
 from __future__ import annotations
 
