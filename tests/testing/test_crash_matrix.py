@@ -114,11 +114,9 @@ def test_it_kills_while_effects_are_undone():
 
 
 def test_every_method_by_which_a_driver_writes_is_a_place():
-    writes = {
-        name
-        for name, method in inspect.getmembers(Journal, inspect.isfunction)
-        if not name.startswith("_") and re.search(r"_append_all\(|APPEND|\bCREATE\b|_take\(cursor, row", inspect.getsource(method))
-    }
+    writing = re.compile(r"_append_all\(|APPEND|\bCREATE\b|_take\(cursor, row")
+    methods = {name: method for name, method in inspect.getmembers(Journal, inspect.isfunction) if name[0] != "_"}
+    writes = {name for name, method in methods.items() if writing.search(inspect.getsource(method))}
     of_others = {"claim_many", "reopen"}  # a worker's claim of many runs, and a person's redrive
     assert writes - of_others == set(_WRITES)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from yaoki.journal import Journal
 from yaoki.records import Begin, Ended, Settle
+from yaoki.runtime import _context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -71,8 +72,9 @@ def point(where: str) -> None:
 
     Between two writes of a tool, say: a kill at an effect's boundaries alone does not fall there.
     """
+    kind = "inside the call" if isinstance(_context.here(), _context.InAttempt) else "between steps"
     for points in _here:
-        points.reach("inside the call", f"inside the call: {where}")
+        points.reach(kind, f"{kind}: {where}")
 
 
 def journal_pointed(points: Points) -> None:
