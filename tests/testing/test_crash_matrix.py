@@ -202,30 +202,33 @@ def test_a_loop_that_does_not_get_as_far_as_the_test_means_is_refused():
 
 
 def test_a_world_of_ones_own_is_opened_in_each_process_and_asked_for_its_effects():
-    class Files:
-        folder = Path()
+    class Log:
+        path = Path()
 
         def open(self, folder: Path) -> None:
-            self.folder = folder / "files"
-            self.folder.mkdir(exist_ok=True)
+            self.path = folder / "log"
+
+        def append(self, line: str) -> None:
+            with self.path.open("a") as log:
+                log.write(f"{line}\n")
 
         def effects(self) -> Counter[tuple[str, str]]:
-            return Counter(("file", path.name) for path in self.folder.iterdir())
+            return Counter(("line", line) for line in self.path.read_text().splitlines())
 
-    files = Files()
+    log = Log()
 
     @tool(effect=Effect.IDEMPOTENT)
-    def write(name: str) -> None:
-        (files.folder / name).write_text(name)
+    def write(line: str) -> None:
+        log.append(line)
 
     @loop
     def body(run: Run) -> None:
-        write("a")
-        write(str(os.getpid()))
+        log.append("beside")
+        write("inside")
 
-    found = failing(loop=body, world=files, points_max=8)
-    assert "file [" in str(found)
-    assert "waiting for code" in str(found), "the argument of a recorded step differs on replay"
+    said = str(failing(loop=body, world=log))
+    assert "line [beside] was done twice (in the world), undisturbed once" in said
+    assert "line [inside] was done twice (in the world), undisturbed once" in said, "to append is not idempotent"
 
 
 def test_whether_a_call_happened_is_not_guessed_where_the_world_is_ones_own():

@@ -18,7 +18,7 @@ from yaoki.errors import DeclarationError
 from yaoki.runtime import Bound, Loop
 from yaoki.testing._ending import Ending, differences
 from yaoki.testing._life import ENDED, Plan
-from yaoki.testing._workers import Case, bring_about, each_in_processes
+from yaoki.testing._workers import Case, bring_about, brought_about, each_in_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,13 +33,17 @@ _DEATHS_MOST = 3
 _PROCESSES_MOST = 64
 _MEMORY = "/dev/shm"  # noqa: S108 - a folder of our own is made in it
 _SHOWN_MOST = 20
+_ALONE = (
+    "with nobody killed, run a second time; so no place was tried "
+    "(what differs from run to run is left out by same=… for values, by_key=False for arguments)"
+)
 
 
 class Difference(Struct, frozen=True):
     """A case whose end is not the undisturbed one."""
 
     point: int
-    """The place of the (first) death, counted from 1; 0: nobody was killed, the run alone differs from itself."""
+    """The place of the (first) death, counted from 1; 0: nobody was killed, the run differs from itself."""
     where: tuple[str, ...]
     """Where its lives died, in order."""
     what: tuple[str, ...]
@@ -48,7 +52,7 @@ class Difference(Struct, frozen=True):
     """Where its store, its world and what it printed are kept."""
 
     def __str__(self) -> str:
-        at = f"killed at place {self.point}" if self.point else "not killed at all, run a second time"
+        at = f"killed at place {self.point}" if self.point else _ALONE
         lines = [f"  {at}" + "".join(f"\n      {where}" for where in self.where)]
         lines += [f"    - {what}".replace("\n", "\n      ") for what in self.what]
         return "\n".join([*lines, f"    kept: {self.folder}"])
@@ -174,7 +178,9 @@ def crash_matrix(
         undisturbed = _undisturbed(plan, home, ends)
         cases = _cases(undisturbed, points_max=points_max, deaths=deaths, rng=random.Random(seed))  # noqa: S311 - a draw
         judge = partial(_judged, home, undisturbed=undisturbed, same=same, by_key=by_key)
-        died = each_in_processes(plan, home, cases, count, judge)
+        died = [brought_about(plan, home, cases[0], judge)]
+        if not died[0].what:  # else every case would differ by that alone
+            died += each_in_processes(plan, home, cases[1:], count, judge)
     except BaseException:  # Ctrl-C too
         shutil.rmtree(home, ignore_errors=True)
         raise
@@ -225,7 +231,7 @@ def _undisturbed(plan: Plan, home: Path, ends: str) -> Ending:
 
 
 def _cases(undisturbed: Ending, *, points_max: int, deaths: int, rng: random.Random) -> Sequence[Case]:
-    """Return a case with nobody killed, and one for each place, or for places drawn evenly over all."""
+    """Return a case with nobody killed first, and one for each place, or for places drawn evenly over all."""
     places = len(undisturbed.trail)
     chosen = list(range(1, places + 1))
     if places > points_max:

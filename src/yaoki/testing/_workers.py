@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["Case", "Died", "bring_about", "each_in_processes"]
+__all__ = ["Case", "Died", "bring_about", "brought_about", "each_in_processes"]
 
 _SAID_MOST = 2_000
 _NUMBER = struct.Struct("<I")
@@ -125,8 +125,8 @@ def each_in_processes(
         os.close(reads)
         reads = -1
         with suppress(BrokenPipeError):  # all workers have found enough
-            for case in cases:
-                os.write(writes, _NUMBER.pack(case.index))
+            for place in range(len(cases)):
+                os.write(writes, _NUMBER.pack(place))
         os.close(writes)
         writes = -1
         while workers:
@@ -146,7 +146,7 @@ def each_in_processes(
     return sorted(died, key=lambda one: one.index)
 
 
-def _brought_about(plan: Plan, folder: Path, case: Case, judge: Callable[[Case], list[str]]) -> Died:
+def brought_about(plan: Plan, folder: Path, case: Case, judge: Callable[[Case], list[str]]) -> Died:
     """Bring a case about and judge it; what is raised (by the user's `same`, by a full disk) is said of the case."""
     try:
         died = bring_about(plan, folder, case)
@@ -167,8 +167,7 @@ def _work(
             os.setpgid(0, 0)
         differing = 0
         while not (folder / _ENOUGH).exists() and (data := os.read(reads, _NUMBER.size)):
-            number: int = _NUMBER.unpack(data)[0]
-            died = _brought_about(plan, folder, cases[number], judge)
+            died = brought_about(plan, folder, cases[int(_NUMBER.unpack(data)[0])], judge)
             append_line(results, msgspec.to_builtins(died))
             differing += bool(died.what)
             if differing == _DIFFERING_MOST:
