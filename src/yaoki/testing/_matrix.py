@@ -32,6 +32,8 @@ _POINTS_MOST = 10_000
 _DEATHS_MOST = 3
 _PROCESSES_MOST = 64
 _MEMORY = "/dev/shm"  # noqa: S108 - a folder of our own is made in it
+_ROOM_BYTES = 512 << 20
+_UNDISTURBED = "undisturbed"
 _SHOWN_MOST = 20
 _ALONE = (
     "with nobody killed, run a second time; so no place was tried "
@@ -69,7 +71,7 @@ class Matrix(Struct, frozen=True, kw_only=True):
     deaths: int
     """Processes that were really killed."""
     kinds: dict[str, int]
-    """How many were killed at each kind of place."""
+    """How many of them at each kind of place."""
     differences: tuple[Difference, ...]
     seed: int
 
@@ -142,7 +144,7 @@ def crash_matrix(
         seed: Of every choice made here.
         restart_at_checkpoint: Re-enter each turn from its decoded state.
         always_replay: Re-enter each step from the journal, as `always_replay` does; slower.
-        folder: Where cases are kept that differ; by default a new temporary folder, in memory where there is one.
+        folder: Where cases that differ are kept, in a folder of this matrix's own; by default among temporary files.
         life_s: A process that lives longer is killed, and its case differs.
 
     Raises:
@@ -165,7 +167,7 @@ def crash_matrix(
         msg = "crash_matrix forks its processes, which this system cannot; run it on Linux or macOS"
         raise DeclarationError(msg)
     loop.loop.resolve()
-    home = _home(folder)
+    home = Path(tempfile.mkdtemp(prefix="yaoki-crash-matrix-", dir=_memory()))
     plan = Plan(
         bound=loop,
         world=world,
@@ -181,40 +183,48 @@ def crash_matrix(
         died = [brought_about(plan, home, cases[0], judge)]
         if not died[0].what:  # else every case would differ by that alone
             died += each_in_processes(plan, home, cases[1:], count, judge)
-    except BaseException:  # Ctrl-C too
+        differing = [(cases[one.index], one) for one in died if one.what]
+        kept = _kept(home, folder, [case for case, _ in differing])
+    finally:  # after Ctrl-C too
         shutil.rmtree(home, ignore_errors=True)
-        raise
     matrix = Matrix(
         loop=loop.loop.name,
         places=len(undisturbed.trail),
         cases=len(died),
         deaths=sum(len(one.where) for one in died),
-        kinds=dict(Counter(undisturbed.trail[cases[one.index].number - 1][0] for one in died if one.where)),
+        kinds=dict(Counter(kind for one in died for kind in one.kinds)),
         differences=tuple(
-            Difference(cases[one.index].number, tuple(one.where), tuple(one.what), str(cases[one.index].home(home)))
-            for one in died
-            if one.what
+            Difference(case.number, tuple(one.where), tuple(one.what), str(case.home(kept))) for case, one in differing
         ),
         seed=seed,
     )
     if matrix.differences:
         raise CrashDifferences(matrix)
-    shutil.rmtree(home, ignore_errors=True)
     return matrix
 
 
-def _home(folder: Path | str | None) -> Path:
+def _memory() -> str | None:
+    """Return a folder in memory, if there is room in one: no power is lost here, so nothing need be on a disk."""
+    roomy = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES
+    return _MEMORY if roomy else None
+
+
+def _kept(home: Path, folder: Path | str | None, differing: Sequence[Case]) -> Path:
+    """Move what differs to where it is kept, the undisturbed run beside it; return that folder."""
+    if not differing:
+        return home
     if folder is not None:
-        made = Path(folder)
-        made.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix="crash-matrix-", dir=made))
-    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    return Path(tempfile.mkdtemp(prefix="yaoki-crash-matrix-", dir=memory))
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    kept = Path(tempfile.mkdtemp(prefix="yaoki-crash-matrix-", dir=folder))
+    for name in (_UNDISTURBED, *(case.name for case in differing)):
+        if (home / name).exists():
+            shutil.move(home / name, kept / name)
+    return kept
 
 
 def _undisturbed(plan: Plan, home: Path, ends: str) -> Ending:
     """Run it once with nobody killed: what every case is held against."""
-    case = Case(index=0, number=0, kills=(), name="undisturbed")
+    case = Case(index=0, number=0, kills=(), name=_UNDISTURBED)
     died = bring_about(plan, home, case)
     if died.what:
         msg = f"crash_matrix: {plan.bound.loop.name} does not end by itself, undisturbed: {'; '.join(died.what)}"

@@ -27,7 +27,7 @@ class Points:
     """
     Counts the places a process comes by; at number `die_at` (0: at none) it kills itself.
 
-    Where that was stands in the file `died.txt` of `home` beforehand.
+    Of what kind that was, and where, stands in the file `died.txt` of `home` beforehand.
     """
 
     def __init__(self, home: Path, die_at: int = 0) -> None:
@@ -45,7 +45,7 @@ class Points:
                 return
             self.trail.append((kind, where))
             if len(self.trail) == self._die_at:
-                (self._home / DIED).write_text(where, encoding="utf-8")
+                (self._home / DIED).write_text(f"{kind}\n{where}", encoding="utf-8")
                 os.kill(os.getpid(), signal.SIGKILL)
 
     # --- as a watcher of attempts

@@ -55,6 +55,8 @@ class Died(Struct):
     index: int
     where: list[str]
     """Where its lives died."""
+    kinds: list[str]
+    """Of what kind those places are."""
     what: list[str]
     """What is wrong with its end; nothing if it is the undisturbed one."""
 
@@ -64,16 +66,19 @@ def bring_about(plan: Plan, folder: Path, case: Case) -> Died:
     home = case.home(folder)
     home.mkdir()
     where: list[str] = []
+    kinds: list[str] = []
     for kill_at in (*case.kills, 0):
         code = _one_life(plan, home, kill_at)
         if code == 0:
-            return Died(case.index, where, [])
+            return Died(case.index, where, kinds, [])
         if code == -signal.SIGKILL and (home / DIED).exists():
-            where.append((home / DIED).read_text(encoding="utf-8"))
+            kind, _, place = (home / DIED).read_text(encoding="utf-8").partition("\n")
+            kinds.append(kind)
+            where.append(place)
             (home / DIED).unlink()
             continue
-        return Died(case.index, where, [_trouble(plan, home, code)])
-    return Died(case.index, where, ["the life that nobody kills was killed"])
+        return Died(case.index, where, kinds, [_trouble(plan, home, code)])
+    return Died(case.index, where, kinds, ["the life that nobody kills was killed"])
 
 
 def _one_life(plan: Plan, home: Path, kill_at: int) -> int:
@@ -142,7 +147,7 @@ def each_in_processes(
     died = [msgspec.convert(line, Died) for path in sorted(folder.glob("worker-*.jsonl")) for line in read_lines(path)]
     if not (folder / _ENOUGH).exists():
         lost = {case.index for case in cases} - {one.index for one in died}
-        died += [Died(index, [], ["its worker ended before it did"]) for index in lost]
+        died += [Died(index, [], [], ["its worker ended before it did"]) for index in lost]
     return sorted(died, key=lambda one: one.index)
 
 
@@ -153,7 +158,7 @@ def brought_about(plan: Plan, folder: Path, case: Case, judge: Callable[[Case], 
         if not died.what:
             died.what = judge(case)
     except Exception:  # noqa: BLE001 - said in the report
-        return Died(case.index, [], [f"its end could not be judged\n{traceback.format_exc()[-_SAID_MOST:]}"])
+        return Died(case.index, [], [], [f"its end could not be judged\n{traceback.format_exc()[-_SAID_MOST:]}"])
     return died
 
 
