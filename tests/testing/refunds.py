@@ -65,7 +65,7 @@ class _Shop:
 
     def answer(self, ask: Ask) -> tuple[str, object] | None:
         """Answer as a person who looks into the ledger; nothing else is ever asked."""
-        if ask.why == "doubt" and any(f'"{line}"' in ask.call for line in _ledger()):
+        if ask.why == "doubt" and any(json.dumps(line) in ask.call for line in _ledger()):
             return "happened", None
         return ("not-happened", ABSENT) if ask.why == "doubt" else None
 

@@ -18,7 +18,7 @@ from yaoki import INJECTED, Effect, Run, StepFailed, loop, tool
 from yaoki.errors import DeclarationError
 from yaoki.journal import Journal
 from yaoki.runtime import Ask
-from yaoki.testing import CrashDifferences, Matrix, World, crash_matrix, point
+from yaoki.testing import CrashDifferences, Matrix, World, _matrix, crash_matrix, point
 from yaoki.testing._points import _WRITES
 
 COLOURS = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -166,9 +166,35 @@ def test_the_report_says_where_it_died_what_differs_and_what_is_kept(tmp_path):
     )
 
 
-def test_what_is_equal_leaves_nothing_behind(tmp_path):
-    crash_matrix(shopping, world=WORLD, folder=tmp_path, points_max=3)
-    assert not list(tmp_path.iterdir())
+def test_what_is_equal_leaves_nothing_behind_and_what_differs_is_moved_to_where_it_is_kept(tmp_path, monkeypatch):
+    memory, kept = tmp_path / "memory", tmp_path / "kept"
+    memory.mkdir()
+    monkeypatch.setattr(_matrix, "_MEMORY", str(memory))
+    crash_matrix(shopping, world=WORLD, folder=kept, points_max=3)
+    assert not kept.exists()
+
+    @loop
+    def body(run: Run) -> str:
+        return f"{ship('mug')} {os.getpid()}"
+
+    found = failing(loop=body, world=WORLD, folder=kept)
+    (of_this,) = kept.iterdir()
+    assert found.matrix.differences[0].folder == str(of_this / "again")
+    assert {path.name for path in of_this.iterdir()} == {"undisturbed", "again"}
+    with pytest.raises(DeclarationError):
+        crash_matrix(shopping, world=WORLD, ends="dead")
+    assert not list(memory.iterdir())
+
+
+def test_once_ten_cases_of_a_process_differ_the_rest_is_left_out():
+    @loop
+    def body(run: Run) -> str:
+        WORLD.act("mail", "ana")
+        return order("a") + order("b") + order("c")
+
+    matrix = failing(loop=body, world=WORLD, processes=1).matrix
+    assert len(matrix.differences) == 10
+    assert matrix.cases < matrix.places
 
 
 def test_a_value_that_may_differ_is_compared_by_what_is_left_of_it():

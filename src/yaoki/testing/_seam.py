@@ -7,7 +7,6 @@ makes an attempt is another.
 
 from __future__ import annotations
 
-import inspect
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -88,7 +87,7 @@ class _Dressed:
     def __init__(self, tool: Tool[Any, Any], call: Call) -> None:
         self._tool = tool
         attempt = _attempt_of(tool, call)
-        self.fn = _async_fn(tool.fn, attempt) if inspect.iscoroutinefunction(tool.fn) else _sync_fn(tool.fn, attempt)
+        self.fn = _async_fn(tool.fn, attempt) if tool.is_async else _sync_fn(tool.fn, attempt)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the tool has
         return getattr(self._tool, name)
