@@ -9,13 +9,18 @@ if TYPE_CHECKING:
     from yaoki.testing._clock import FakeClock
     from yaoki.testing._faults import faults, lost, ok, refused, reset, timeout
     from yaoki.testing._matrix import CrashDifferences, Matrix, crash_matrix
+    from yaoki.testing._model_server import Asked, ModelServer
+    from yaoki.testing._model_wire import Answer
     from yaoki.testing._points import point
     from yaoki.testing._world import World
 
 __all__ = [
+    "Answer",
+    "Asked",
     "CrashDifferences",
     "FakeClock",
     "Matrix",
+    "ModelServer",
     "NoWaits",
     "World",
     "always_replay",
@@ -32,6 +37,8 @@ __all__ = [
 
 _FROM = {
     "always_replay": "_always_replay",
+    "Answer": "_model_wire",
+    **dict.fromkeys(("Asked", "ModelServer"), "_model_server"),
     "FakeClock": "_clock",
     "point": "_points",
     "World": "_world",
