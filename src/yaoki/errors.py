@@ -59,6 +59,7 @@ __all__ = [
     "Stopped",
     "StoreCorrupt",
     "StoreRefused",
+    "StreamBroken",
     "TerminalError",
     "Unverified",
     "YaokiError",
@@ -111,6 +112,26 @@ class Unverified(YaokiError):  # noqa: N818 - the contract's words
         self.message = message
         self.evidence = evidence
         self.value = value
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class StreamBroken(YaokiError):  # noqa: N818 - what it is
+    """
+    A model's answer that did not come whole: it is no answer, however much of it there is.
+
+    `why` is `first` (nothing came in time), `silent` (nothing more did), `total`, `cut` or `malformed`; `partial` is
+    the text that had come. Raised from the vendor's error where there is one, and treated as that.
+    """
+
+    code: ClassVar[str] = "stream.broken"
+
+    def __init__(self, message: str, why: str = "cut", partial: str = "") -> None:
+        super().__init__(message, why, partial)
+        self.message = message
+        self.why = why
+        self.partial = partial
 
     def __str__(self) -> str:
         return self.message

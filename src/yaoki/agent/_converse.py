@@ -72,7 +72,7 @@ def converse(
     model: Model,
     task: str,
     *,
-    form: str,
+    form: str | None = None,
     tools: Toolbox = _NO_TOOLS,
     into: type[T] = str,  # type: ignore[assignment]  # the default of T
     verify: Check | None = None,
@@ -91,7 +91,8 @@ def converse(
         run: The loop's own, in which no `run.turns` was used.
         model: See `Model`.
         task: The first message.
-        form: How the vendor writes a conversation down: `anthropic`, `openai` or `responses`.
+        form: How the vendor writes a conversation down: `anthropic`, `openai` or `responses`. A model of
+            `yaoki.models` says so itself.
         tools: What it may call.
         into: The answer's type; other than text it is read as JSON.
         verify: Who decides whether the answer is kept; it decides once for each answer.
@@ -103,7 +104,7 @@ def converse(
         Unverified: No answer was accepted; the run ends `capped`.
         DeclarationError: What cannot work.
     """
-    desk = _Desk[T](form, tools, into, guard, rejections_max)
+    desk = _Desk[T](_form_of(model, form), tools, into, guard, rejections_max)
     for talk in run.turns(Talk(desk.form.opening(task))):
         if desk.to_tell(talk, len(run.replanned)):
             desk.tell_replanned(talk, [one.message for one in run.replanned])
@@ -126,7 +127,7 @@ async def aconverse(
     model: Callable[[list[dict[str, Any]], list[dict[str, Any]]], Awaitable[Any]],
     task: str,
     *,
-    form: str,
+    form: str | None = None,
     tools: Toolbox = _NO_TOOLS,
     into: type[T] = str,  # type: ignore[assignment]  # the default of T
     verify: Check | None = None,
@@ -134,7 +135,7 @@ async def aconverse(
     rejections_max: int = 3,
 ) -> T:
     """Let a model work on a task, as `converse`, in an async loop; calls of one turn go side by side."""
-    desk = _Desk[T](form, tools, into, guard, rejections_max)
+    desk = _Desk[T](_form_of(model, form), tools, into, guard, rejections_max)
     async for talk in run.turns(Talk(desk.form.opening(task))):
         if desk.to_tell(talk, len(run.replanned)):
             desk.tell_replanned(talk, [one.message for one in run.replanned])
@@ -150,6 +151,14 @@ async def aconverse(
             return cast("T", answer.value)
         desk.reject(talk, reply.text, answer)
     raise _none_left()
+
+
+def _form_of(model: object, form: str | None) -> str:
+    known = form or getattr(getattr(model, "fn", model), "form", None)
+    if known is None:
+        msg = "converse: form= says how the model's vendor writes a conversation: 'anthropic', 'openai' or 'responses'"
+        raise DeclarationError(msg)
+    return str(known)
 
 
 def _none_left() -> Unverified:
