@@ -19,6 +19,9 @@ ARGS    ?=
 
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --timeout $(TIMEOUT_S)
 
+# The tests start hundreds of processes: none of them should compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long coverage lint format bench lock clean
 

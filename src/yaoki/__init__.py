@@ -24,6 +24,7 @@ from yaoki.errors import (
     StoreCorrupt,
     StoreRefused,
     TerminalError,
+    Unverified,
     YaokiError,
 )
 from yaoki.policy import Breaker, Budget, Hedge, Retry
@@ -44,6 +45,7 @@ from yaoki.runtime import (
     ToolCall,
     ToolResult,
     Usage,
+    Verdict,
     loop,
     retry,
     tool,
@@ -94,7 +96,9 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Toolbox",
+    "Unverified",
     "Usage",
+    "Verdict",
     "YaokiError",
     "classify",
     "loop",

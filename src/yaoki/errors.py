@@ -59,7 +59,9 @@ __all__ = [
     "Stopped",
     "StoreCorrupt",
     "StoreRefused",
+    "StreamBroken",
     "TerminalError",
+    "Unverified",
     "YaokiError",
 ]
 
@@ -94,6 +96,45 @@ class StepFailed(YaokiError):  # noqa: N818 - the contract's name
 
 def _rebuild_step_failed(message: str, failure: Failure, run_id: str, step: str, attempts: int) -> StepFailed:
     return StepFailed(message, failure=failure, run_id=run_id, step=step, attempts=attempts)
+
+
+class Unverified(YaokiError):  # noqa: N818 - the contract's words
+    """
+    A result that its verifier does not accept. Raised out of a loop, its run ends `capped`, or makes a new pass.
+
+    `@loop(verify=)` raises it; a loop with a verifier of its own may. `value` is the run's partial value then.
+    """
+
+    code: ClassVar[str] = "output.unverified"
+
+    def __init__(self, message: str, evidence: str = "", value: object = None) -> None:
+        super().__init__(message, evidence, value)
+        self.message = message
+        self.evidence = evidence
+        self.value = value
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class StreamBroken(YaokiError):  # noqa: N818 - what it is
+    """
+    A model's answer that did not come whole: it is no answer, however much of it there is.
+
+    `why` is `first` (nothing came in time), `silent` (nothing more did), `total`, `cut` or `malformed`; `partial` is
+    the text that had come. Raised from the vendor's error where there is one, and treated as that.
+    """
+
+    code: ClassVar[str] = "stream.broken"
+
+    def __init__(self, message: str, why: str = "cut", partial: str = "") -> None:
+        super().__init__(message, why, partial)
+        self.message = message
+        self.why = why
+        self.partial = partial
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class _RunError(YaokiError):

@@ -136,10 +136,12 @@ def main(store: str, world: str, slot: str, colour: str) -> None:
 
 
 def check_one_writer(entries: list[Entry]) -> int:
-    """Hold that whoever had claimed the run wrote each of its records; return how many claims there were."""
+    """Hold that whoever had claimed the run wrote each of its records; return how many claims were recorded."""
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
     claims = [entry.record for entry in entries if isinstance(entry.record, Claimed)]
-    assert [claim.epoch for claim in claims] == list(range(1, len(claims) + 1))
+    epochs = [claim.epoch for claim in claims]
+    # One that died between its claim and that record has left a gap.
+    assert epochs == sorted(set(epochs))
     writer = 0
     for _, _, record in entries:
         if isinstance(record, Claimed):

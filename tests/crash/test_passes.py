@@ -85,7 +85,14 @@ def passes(case: Case, directory, at: int, way: str, source: str, kills: Iterato
 
 
 def order(runner, case: Case, source: str) -> None:
-    """Order a new pass; one that was ended while it undid what it had done goes on from nowhere but its start."""
+    """
+    Order a new pass; one that was ended while it undid what it had done goes on from nowhere but its start.
+
+    The turns of a pass from the start are new ones: as many are added as were used, so that it ends alike.
+    """
+    used = runner.get(RUN).spent.turns
+    if case.shape == "capped" and source == "start" and used:
+        runner.top_up(RUN, turns=used)
     try:
         runner.redrive(RUN, source)
     except AnswerRefused:

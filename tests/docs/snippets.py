@@ -84,6 +84,8 @@ def scenes(page: Path) -> list[Scene]:
 def perform(scene: Scene, folder: Path) -> None:
     """Run a scene in its folder; AssertionError where it does not do what the page shows."""
     module = types.ModuleType(f"scene_{abs(hash(scene.name))}")
+    for block in scene.blocks:  # a file of that name may have been imported from elsewhere
+        sys.modules.pop(block.file.removesuffix(".py"), None)
     before = set(sys.modules)
     sys.modules[module.__name__] = module
     sys.path.insert(0, str(folder))

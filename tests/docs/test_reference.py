@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 import yaoki
+import yaoki.agent
 import yaoki.escalate
+import yaoki.models
 import yaoki.notify
 import yaoki.shell
 import yaoki.testing
+import yaoki.verify
 from yaoki import Breaker, Budget, Effect, Failure, FailureKind, Receipt, Retry, Run, Runner, errors
 from yaoki.cli._app import _VERBS
 from yaoki.cli._exits import Exit
@@ -34,6 +37,9 @@ def test_the_reference_has_every_field_and_method() -> None:
     fields += [name for kind in (Run, Runner) for name in dir(kind) if not name.startswith("_") and name != "store"]
     fields += [
         *yaoki.escalate.__all__,
+        *yaoki.agent.__all__,
+        *yaoki.models.__all__,
+        *(name for name in yaoki.verify.__all__ if name.islower()),
         *(name for name in yaoki.shell.__all__ if name.islower()),
         *yaoki.shell.ShellResult.__struct_fields__,
         *yaoki.notify.__all__,

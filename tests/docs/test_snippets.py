@@ -26,7 +26,7 @@ def test_what_a_page_shows_happens(scene: Scene, tmp_path: Path, monkeypatch: py
 def test_the_pages_that_teach_have_scenes() -> None:
     """Nothing above is empty because a fence was spelled in a way that is not found."""
     taught = {scene.page.name for scene in SCENES}
-    assert {"README.md", "tutorial.md", "how-to.md", "reference.md"} <= taught
+    assert {"README.md", "tutorial.md", "how-to.md", "reference.md", "testing.md"} <= taught
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "AGENTS.md"], ids=lambda page: page.name)

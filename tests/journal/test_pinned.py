@@ -42,7 +42,7 @@ KINDS = {
     15: ("Spend", "at calls tokens cost_usd"),
     16: ("Refused", "at failure call call_id"),
     17: ("Parked", "at state waits_for wake_at text diff"),
-    18: ("Ended", "at state value failure step stopped_by"),
+    18: ("Ended", "at state value failure step turns stopped_by"),
     19: ("Redrive", "at source step pass posts by failure input"),
     20: ("Cancel", "at by compensate"),
 }

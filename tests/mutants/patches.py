@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Mutant", "mutants"]
+__all__ = ["ROOT", "Mutant", "mutants", "read"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,10 +46,10 @@ class Mutant:
 
 
 def mutants() -> list[Mutant]:
-    return [_read(path) for path in sorted(Path(__file__).parent.glob("*.patch"))]
+    return [read(path) for path in sorted(Path(__file__).parent.glob("*.patch"))]
 
 
-def _read(path: Path) -> Mutant:
+def read(path: Path) -> Mutant:
     lines = path.read_text().splitlines()
     said = dict(line.split(": ", 1) for line in lines[:3])
     file = lines[3].removeprefix("--- ").strip()

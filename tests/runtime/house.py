@@ -12,6 +12,7 @@ import functools
 import inspect
 import os
 import signal
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class House:
         self.clock: Any = SystemClock() if real_time else FakeClock()
         self.url = f"sqlite:///{path / 'store.db'}"
         self._log = path / "effects.log"
+        self._lock = threading.Lock()
         self._pid = os.getpid()
 
     @property
@@ -114,9 +116,10 @@ class House:
 
     def note(self, text: str) -> int:
         """Do something to the world; return how often exactly this was done."""
-        with self._log.open("a") as log:
-            log.write(text + "\n")
-        return self.done.count(text)
+        with self._lock:
+            with self._log.open("a") as log:
+                log.write(text + "\n")
+            return self.done.count(text)
 
     @property
     def done(self) -> list[str]:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ import pytest
 
 from yaoki import Runner
 from yaoki.clock import SystemClock
-from yaoki.records import Begin, Settle
+from yaoki.records import Begin, Circuit, Settle
 
 CLOCK = SystemClock()
 WORKERS = 10
@@ -29,7 +29,10 @@ class Vendor:
         self.asked: list[tuple[float, int]] = []
         """When, and by which process."""
         self.came = threading.Condition()
-        self.hold_at = 0
+        self.holds: Callable[[], bool] = bool
+        """Whether the answer to who asks now is held back."""
+        self.held: list[int] = []
+        """The processes whose answer is."""
         self.let_go = threading.Event()
         vendor = self
 
@@ -50,10 +53,13 @@ class Vendor:
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         with self.came:
-            self.asked.append((CLOCK.monotonic_s(), int(handler.path.split("/")[1])))
-            number = len(self.asked)
+            process = int(handler.path.split("/")[1])
+            self.asked.append((CLOCK.monotonic_s(), process))
+            holds = self.holds()
+            if holds:
+                self.held.append(process)
             self.came.notify_all()
-        if number == self.hold_at:
+        if holds:
             self.let_go.wait(60)
         try:
             handler.send_response(200 if self.well else 500)
@@ -122,17 +128,21 @@ def test_ten_processes_send_one_probe_a_window(vendor, start):
     assert all(b - a >= 1_000 for a, b in pairwise(down[head - 1 :])), down
 
 
+def probes(runner: Runner) -> list[Circuit]:
+    """Return the scopes at which a probe is under way."""
+    return [one for one in runner.store.scopes().circuits.values() if one.probe_worker]
+
+
 def test_a_probe_whose_process_is_killed_gives_its_place_to_another(vendor, start):
-    processes = [start(n) for n in range(3)]
-    vendor.until_asked(3)
-    with Runner(start.url, verbs_only=True) as verbs:
-        while not (probed := [one for one in verbs.store.scopes().circuits.values() if one.probe_worker]):
-            vendor.hold_at = len(vendor.asked) + 1
-            CLOCK.sleep(0.001)
-    number = vendor.hold_at
-    vendor.until_asked(number)
-    prober = vendor.asked[number - 1][1]
-    assert probed[0].probe_until_ms - CLOCK.now_ms() > 30_000, "its place would be held for a minute yet"
+    with Runner(start.url) as store:
+        vendor.holds = lambda: bool(probes(store))
+        processes = [start(n) for n in range(3)]
+        with vendor.came:
+            assert vendor.came.wait_for(lambda: vendor.held, 60), vendor.asked
+        (probed,) = probes(store)
+        vendor.holds = bool
+    prober = vendor.held[0]
+    assert probed.probe_until_ms - CLOCK.now_ms() > 30_000, "its place would be held for a minute yet"
     vendor.well = True
     os.kill(prober, signal.SIGKILL)
     left = [process for process in processes if process.pid != prober]

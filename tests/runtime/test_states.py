@@ -324,3 +324,27 @@ def test_what_a_restore_reads_in_vain_is_bounded_by_bases():
 def test_a_state_that_grows_is_never_stored_whole_again():
     records = saved_turns([{"m": ["a" * 100] * n} for n in range(1, 400)], [])
     assert [record.form for record in records] == ["base"] + ["delta"] * 398
+
+
+def test_a_result_within_a_message_is_stored_as_a_reference_to_it():
+    said = encode("x" * 500 + ' "quoted" \u00e4\u6f22')
+    block = {"type": "tool_result", "tool_use_id": "c1", "content": msgspec.json.decode(said)}
+    message = {"role": "user", "content": [block]}
+    old, new = encode({"messages": []}), encode({"messages": [message]})
+    made = change(old, new, {7: said})
+    assert made is not None
+    assert len(made.delta) < 250
+    assert restored(old, new, {7: said}) == new
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    results=st.lists(st.text(min_size=0, max_size=200) | st.dictionaries(st.text(max_size=3), st.text(max_size=90))),
+    texts=st.lists(st.text(max_size=70), max_size=5),
+    order=st.randoms(use_true_random=False),
+)
+def test_whatever_results_are_in_a_message_it_comes_back(results, texts, order):
+    parts = [*results[:4], *texts, {"$": [1]}, *results[:2]]
+    order.shuffle(parts)
+    old, new = encode({"messages": ["a"]}), encode({"messages": ["a", {"content": parts, "more": [parts]}, parts]})
+    assert restored(old, new, {n: encode(one) for n, one in enumerate(results)}) == new

@@ -1,4 +1,4 @@
-"""What the user says outright: `TerminalError` and `RetryableError`."""
+"""What is said outright: `TerminalError` and `RetryableError` by the user, `StreamBroken` by our own models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from yaoki.classify._rule import Rule
-from yaoki.errors import RetryableError, TerminalError
+from yaoki.errors import RetryableError, StreamBroken, TerminalError
 from yaoki.records import Executed, Failure, FailureKind, Scope
 
 if TYPE_CHECKING:
@@ -24,9 +24,18 @@ def own_rule(below: Callable[[Evidence], Failure]) -> Rule:
 
     def judge(evidence: Evidence) -> Failure | None:
         error = evidence.subject
-        if not evidence.is_exception or not isinstance(error, (TerminalError, RetryableError)):
+        if not evidence.is_exception or not isinstance(error, (TerminalError, RetryableError, StreamBroken)):
             return None
         cause = below(evidence.cause) if evidence.cause is not None and evidence.depth < _DEPTH_MAX else None
+        if isinstance(error, StreamBroken):
+            broken = Failure(
+                kind=FailureKind.TRANSIENT,
+                reason=f"stream.{error.why}",
+                executed=Executed.MAYBE,
+                scope=Scope.MODEL,
+                evidence="yaoki",
+            )
+            return cause or broken
         executed = cause.executed if cause else Executed.MAYBE
         scope = cause.scope if cause else Scope.REQUEST
         if isinstance(error, TerminalError):

@@ -93,7 +93,7 @@ LASTING: Final = (
             r"credit balance|account balance|insufficient (account )?(balance|credit|fund|quota)",
             r"(more|out of|enough|remaining|any|included|prepayment|available) (usage )?credits",
             r"(purchase|buy|add|using) (more |additional )?credits|can only afford|(run )?out of funds",
-            r"credits? (are|is|was|were|have been|has been) (depleted|exhausted|used)",
+            r"credits? ((are|is|was|were|have been|has been) )?(depleted|exhausted|used|exceeded|expired)",
             r"plans? (&|and) billing|payment required|payment method|recharge your account|please recharge",
             r"(api )?usage limits? ?(has been |have been )?(reached|exceeded)|specified api usage limits",
             r"spend(ing)? (limit|cap|budget)|monthly (usage|quota|limit|spend|allowance|included)|/ ?month\b|per month",
@@ -105,6 +105,7 @@ LASTING: Final = (
             r"(account|plan|key|subscription)( has)? run out of|exceed(s|ed) (your|the) (current )?(plan|subscription)",
             r"(limit|quota|allowance)\b[^.]{0,60}\b(current|this|calendar|billing) (month|week|cycle|period)",
             r"key limit exceeded|free allocation of|not available on the free tier|enable overages",
+            r"(doesn'?t|does not) have an? free (quota )?tier",
         ),
     ),
     Saying(

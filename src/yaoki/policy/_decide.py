@@ -36,6 +36,10 @@ _HINT_MAX_S = 366 * 86_400.0
 """A server's hint beyond this is no time to come back; it ends the ladder whatever the deadline."""
 
 
+_LEFT_AT_ONCE = frozenset({"stream.first", "stream.silent"})
+"""A model that is slow to start is slow again: another one is asked at once, where there is one."""
+
+
 class Ladder(Struct, frozen=True, kw_only=True):
     """Where a step stands after a failed attempt: all that `decide` may look at, clock and chance aside."""
 
@@ -175,6 +179,8 @@ def _semantic(failure: Failure, ladder: Ladder, now_ms: int) -> Decision:
 
 def _retry(failure: Failure, ladder: Ladder, now_ms: int, rng: Random) -> Decision:
     doubt = in_doubt(ladder.effect, ladder.executed)
+    if failure.reason in _LEFT_AT_ONCE and ladder.has_other_scope and not doubt:
+        return end_of_ladder(ladder, "it is silent; another scope follows")
     if ladder.same_error >= ladder.same_error_limit and ladder.has_rung and not doubt:
         # In doubt no other tool may be called, so there is no rung to prefer.
         return end_of_ladder(ladder, f"the same error {ladder.same_error} times")

@@ -15,11 +15,13 @@ from yaoki.runtime._survivors import MARK, end_survivors
 from yaoki.runtime._tool import BoundTool, Feedback, ForModel, Happened, NotHappened, Tool, tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult
 from yaoki.runtime._usage import Usage
+from yaoki.runtime._verify import EVIDENCE_MAX, Check, Verdict, check_name, is_async, judged, judged_async
 
 if TYPE_CHECKING:
     from yaoki.runtime._async_runner import AsyncRunner
 
 __all__ = [
+    "EVIDENCE_MAX",
     "INJECTED",
     "MARK",
     "Around",
@@ -28,6 +30,7 @@ __all__ = [
     "AsyncRunner",
     "Bound",
     "BoundTool",
+    "Check",
     "Feedback",
     "ForModel",
     "Happened",
@@ -44,8 +47,13 @@ __all__ = [
     "ToolResult",
     "Toolbox",
     "Usage",
+    "Verdict",
     "around",
+    "check_name",
     "end_survivors",
+    "is_async",
+    "judged",
+    "judged_async",
     "loop",
     "retry",
     "tool",

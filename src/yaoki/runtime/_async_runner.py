@@ -12,7 +12,8 @@ from yaoki.runtime import _context
 from yaoki.runtime._async import AsyncDriver
 from yaoki.runtime._base import Base, loop_of, next_move
 from yaoki.runtime._commits import Commits
-from yaoki.runtime._drive import Returned, conclude, take_up, undo_all
+from yaoki.runtime._concluding import Returned, conclude
+from yaoki.runtime._drive import take_up, undo_all
 from yaoki.runtime._live import Halt
 from yaoki.runtime._run import AsyncRun
 from yaoki.runtime._sync import POLL_S
@@ -341,7 +342,7 @@ async def _loop(live: Live, bound: Bound[Any], *, restart: bool) -> Any:
         if live.compensating:
             driver: Any = live.driver
             await driver.drive(undo_all(live), live.main)
-        return await bound.loop.fn(AsyncRun(live, restart_at_checkpoint=restart), **bound.values)
+        return await bound.loop.entry(AsyncRun(live, restart_at_checkpoint=restart), **bound.values)
     except SystemExit as error:
         return _Exit(error)
 

@@ -47,10 +47,15 @@ class Commits:
         self._looked = False
         journal.deliver = self._deliver
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is nobody to share a transaction with."""
+        return self.active <= 1
+
     async def commit(self, live: Live, seq: int, key: str, record: Record, barrier: Barrier) -> None:
         """Commit one record, alone at once or with the others of this tick, and return when the barrier is reached."""
         synced = barrier is Barrier.SYNCED
-        if self.active > 1:
+        if not self.alone:
             await self._enqueue(live, seq, key, record, synced=synced)
         else:
             if self._pending:

@@ -293,7 +293,7 @@ def _as_not_happened(failure: Failure) -> Failure:
 def _join(live: Live, step: Step, joined: Past) -> Steps:
     """An equal call whose slot is in doubt, skipped or lost: share its answer, never execute."""
     past = live.history.steps[step.key]
-    while True:
+    while live.history.slots.owned(past.action, joined):  # else an equal call beside this one has taken it over
         if joined.settled:
             yield Write(step.key, adopted(live, step, joined, joined.step, joined.value))
             return (yield from live_value(live, step, past.value))
@@ -309,10 +309,11 @@ def _join(live: Live, step: Step, joined: Past) -> Steps:
         if under_way and not (joined.closed or joined.cut_by_timeout):
             yield Suspend("join", text=joined.step)  # it is sent again: what comes of that is the answer
             continue
-        done, value = yield from attempt(live, step, past)
-        while not done and not past.settled:
-            done, value = yield from _next(live, step, past)
-        return value if done else (yield from live_value(live, step, past.value))
+        break
+    done, value = yield from attempt(live, step, past)
+    while not done and not past.settled:
+        done, value = yield from _next(live, step, past)
+    return value if done else (yield from live_value(live, step, past.value))
 
 
 def _said(live: Live, step: Step, joined: Past, asked: Asked | None) -> Generator[EffectOf, Any, tuple[bool, Any]]:
@@ -321,6 +322,8 @@ def _said(live: Live, step: Step, joined: Past, asked: Asked | None) -> Generato
     if found is ABSENT:
         return False, None
     if isinstance(found, Raw):
+        if not live.history.slots.owned(step.action, joined):
+            return False, None
         yield Write(step.key, adopted(live, step, joined, joined.step, found))
         return True, (yield from live_value(live, step, found))
     if step.tool.agent.unsure == "tell":

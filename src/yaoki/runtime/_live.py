@@ -56,6 +56,8 @@ class Halt(Struct, frozen=True, kw_only=True):
     step: str = ""
     diff: str = ""
     failure: Failure | None = None
+    value: bytes | None = None
+    """What a capped run leaves; else it is the state that was saved last."""
 
 
 class Driver(Protocol):
@@ -162,9 +164,12 @@ class Branch:
     @property
     def replaying(self) -> bool:
         """Whether the journal says that a `run.timeout` or a raise ended this branch, which has yet to happen again."""
-        return bool(self.ended_by_raise) or any(
-            timeout.recorded_seq and not timeout.fired for timeout in self.all_timeouts()
-        )
+        here: Branch | None = self
+        while here is not None:
+            if here.ended or (here.timeouts and any(one.recorded_seq and not one.fired for one in here.timeouts)):
+                return True
+            here = here.parent
+        return False
 
     @property
     def ended_by_raise(self) -> str:

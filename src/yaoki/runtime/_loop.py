@@ -15,6 +15,7 @@ from yaoki.policy import Budget, Rung, ladder_of
 from yaoki.runtime import _context
 from yaoki.runtime._reach import reached_by
 from yaoki.runtime._signature import Parameters, hints_of
+from yaoki.runtime._verify import gated, verify_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from yaoki.runtime._preflight import Finding
     from yaoki.runtime._run import AsyncRun, Run
     from yaoki.runtime._tool import Tool
+    from yaoki.runtime._verify import Check
 
 __all__ = ["Bound", "Loop", "loop"]
 
@@ -52,6 +54,7 @@ class Loop(Generic[P, R]):
         escalate: Sequence[Rung] | Rung | None = None,
         crashes_max: int = 8,
         replans_max: int = 0,
+        verify: Check | None = None,
         name: str | None = None,
         locals_: dict[str, Any] | None = None,
     ) -> None:
@@ -74,6 +77,12 @@ class Loop(Generic[P, R]):
         self.rungs = ladder_of(escalate or (), whose=self.name)
         self.crashes_max = crashes_max
         self.replans_max = replans_max
+        self.verify = verify
+        self.entry = fn
+        """What a runner calls: the function, and the gate its value passes."""
+        if verify is not None:
+            verify_tool(verify, awaited=self.is_async)
+            self.entry = gated(fn, verify)
         self.params = Parameters(fn, self.name, skip=1)
         self.signature = self.params.signature
         self.locals = locals_ or {}
@@ -152,6 +161,7 @@ class Loop(Generic[P, R]):
             budget=self.budget,
             crashes_max=self.crashes_max,
             replans_max=self.replans_max,
+            verify=self.verify,
             name=self.name,
             locals_={**self.locals, **values},
         )
@@ -249,6 +259,7 @@ def loop(
     escalate: Sequence[Rung] | Rung | None = None,
     crashes_max: int = 8,
     replans_max: int = 0,
+    verify: Check | None = None,
     name: str | None = None,
 ) -> _Decorate: ...
 def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
@@ -266,6 +277,10 @@ def loop(fn: Callable[..., Any] | None = None, /, **policy: Any) -> Any:
         replans_max: How often a run that a failed step would end `dead` goes through a new pass instead, from its last
             checkpoint (or the start): what it did is adopted, what the new pass does not ask for is an orphan, and
             `run.replanned` tells why. Not after a bug. 0 to 100.
+        verify: Who decides whether the value is kept: a check of `yaoki.verify`, or a function of the value. One that
+            does not pass is told to a new pass, where `replans_max` allows one; else the run ends `capped`,
+            with that value as its partial one and the evidence as its failure. A value for which no turn was left is
+            not asked about.
         name: Its name in the journal; by default the function's.
 
     Raises:

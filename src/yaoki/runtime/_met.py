@@ -49,6 +49,10 @@ class Failures:
                 return True
         return False
 
+    def met(self) -> list[tuple[Past, Met]]:
+        """Return each with its step, oldest first."""
+        return [(one.past, one.met) for one in self._told]
+
     def listed(self) -> list[Met]:
         """Return them as the receipt shows them."""
         for one in self._told:

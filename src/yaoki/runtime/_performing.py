@@ -77,12 +77,17 @@ class Performance:
             assert self._steps is not None
             return await self._drive(self._steps)
         live.driven.add(step.key)
-        self._driver.commits.look()
+        alone = self._driver.commits.alone
+        if not alone:
+            self._driver.commits.look()
         begin = begin_at_once(live, step)
         if begin is None:
             return await self._drive(ladder(live, step))
-        live.scopes.begun(step)
-        await self._write(Write(step.key, begin, barrier_of(begin)))
+        if not alone:
+            live.scopes.begun(step)
+            await self._write(Write(step.key, begin, barrier_of(begin)))
+        elif await self._enter(Enter(step, begin, barrier_of(begin)), clear=True) is not None:
+            return await self._drive(ladder(live, step))
         outcome = await self._call(call_of(step, None, begin, begin.at))
         kept = judge(live, step, begin, outcome)
         if type(kept) is Kept:
@@ -118,11 +123,11 @@ class Performance:
         else:
             await self._driver.hold(effect, self._branch)
 
-    async def _enter(self, enter: Enter) -> Admission | None:
+    async def _enter(self, enter: Enter, *, clear: bool = False) -> Admission | None:
         """Append a begin that may be refused in its own transaction; what is pending goes before it."""
         driver = self._driver
         driver.commits.flush()
-        refused = enter_inline(driver.live, enter.step, enter.begin, Barrier.WRITTEN)
+        refused = enter_inline(driver.live, enter.step, enter.begin, Barrier.WRITTEN, clear=clear)
         if refused is None and enter.barrier is Barrier.SYNCED and self._cancelled is None:
             try:
                 await driver.commits.synced()
@@ -136,9 +141,7 @@ class Performance:
     async def _write(self, write: Write) -> None:
         live = self._driver.live
         commits = self._driver.commits
-        commits.look()
-        settles = isinstance(write.record, Settle) and not live.scopes.plain(write.key, write.record)
-        if self._cancelled is not None or settles:
+        if self._cancelled is not None or self._stands_alone(write):
             commits.flush()
             commit_inline(live, write.key, write.record, write.barrier)
             if self._driver.held:
@@ -165,6 +168,16 @@ class Performance:
             pay(live, write.key)
         if self._driver.held:
             self._driver.settled(write.key, write.record)
+
+    def _stands_alone(self, write: Write) -> bool:
+        """Whether this is a settle with a transaction of its own: nobody writes beside it, or it changes a scope."""
+        if type(write.record) is not Settle:
+            return False
+        live, commits = self._driver.live, self._driver.commits
+        if commits.alone and write.barrier is not Barrier.SYNCED:
+            return True
+        commits.look()
+        return not live.scopes.plain(write.key, write.record)
 
     async def _call(self, call: Call) -> object:
         driver, step = self._driver, call.step

@@ -18,9 +18,12 @@ from yaoki.runtime._timeouts import AsyncTimeout, SyncTimeout
 from yaoki.runtime._tool import BoundTool, Tool
 from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult, result_of
 from yaoki.runtime._turns import AsyncTurns, Turns
+from yaoki.runtime._verify import about_of, verify_tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+
+    from yaoki.runtime._verify import Check, Verdict
 
 __all__ = ["AsyncRun", "Run"]
 
@@ -165,6 +168,20 @@ class Run(Asks):
         except StepFailed as error:
             return Settled(failure=error.failure)
 
+    def verify(self, output: object, check: Check) -> Verdict:
+        """
+        Ask whether an output is kept: by a check of `yaoki.verify`, or a function of it; recorded with the evidence.
+
+        A step like any other: asked again after a death, retried where the check itself fails, never asked again
+        once it has said. `timeout_s` of the check bounds it (600 s by default).
+
+        Raises:
+            DeclarationError: No check, an async one, or an output that cannot be journaled.
+            StepFailed: The check could not say.
+        """
+        told: Verdict = verify_tool(check, awaited=False)(about_of(output, check), check, output)
+        return told
+
     def map(
         self,
         fn: Callable[[T], Any],
@@ -250,6 +267,11 @@ class AsyncRun(Asks):
             raise
         finally:
             driver.leave_op(branch)
+
+    async def verify(self, output: object, check: Check) -> Verdict:
+        """Ask whether an output is kept, as `Run.verify`; a plain check is asked in a thread."""
+        told: Verdict = await verify_tool(check, awaited=True)(about_of(output, check), check, output)
+        return told
 
     def timeout(self, seconds: float) -> AsyncTimeout:
         """

@@ -18,6 +18,7 @@ from yaoki.runtime._fan import branch_names
 from yaoki.runtime._ladder import drifted
 from yaoki.runtime._live import Branch, Live
 from yaoki.runtime._mailbox import TAKEN, Taken, data_of, taken_of
+from yaoki.runtime._notes import notes_of
 from yaoki.runtime._step import fingerprint
 from yaoki.runtime._sync import commit_inline, cut_branch, poll_posts
 from yaoki.runtime._toolbox import Settled, ToolCall, ToolResult, result_of
@@ -80,6 +81,20 @@ class RunBase:
 
         found: dict[str, float] = self._recorded("remaining", read)
         return found
+
+    def notes(self) -> str:
+        """
+        Return what failed and has not succeeded since, as one message for a model; nothing if there is nothing.
+
+        The newest 10 calls, a line each: bounded. Recorded, so that a replay reads the same.
+        """
+        found: str = self._recorded("notes", lambda: notes_of(self._live.history))
+        return found
+
+    @property
+    def capped(self) -> str:
+        """The budget that was used up as the loop's turns ended, as `budget.turns`; nothing while there is more."""
+        return self._live.capped
 
     def now(self) -> datetime:
         """Return the time, UTC; a replay sees the same."""

@@ -10,7 +10,8 @@ from yaoki.errors import DeclarationError, Passing, RunBusy
 from yaoki.records import ABSENT, State
 from yaoki.runtime import _context
 from yaoki.runtime._base import Base, loop_of, next_move
-from yaoki.runtime._drive import Returned, conclude, take_up, undo_all
+from yaoki.runtime._concluding import Returned, conclude
+from yaoki.runtime._drive import take_up, undo_all
 from yaoki.runtime._run import Run
 from yaoki.runtime._sync import POLL_S, SyncDriver
 from yaoki.runtime._work import LOOK_S, Board, Docket, Slots, served_loops
@@ -256,7 +257,7 @@ class Runner(Base):
         try:
             if live.compensating:
                 driver.drive(undo_all(live), live.main)
-            value = bound.loop.fn(Run(live, restart_at_checkpoint=self._restart), **bound.values)
+            value = bound.loop.entry(Run(live, restart_at_checkpoint=self._restart), **bound.values)
         except Passing as signal:
             if not live.halted and not driver.held:
                 return Returned(error=signal)

@@ -142,7 +142,9 @@ def check_step(step: Step, check: Tool[Any, Any], key: str, about: str = "") -> 
 
 def fingerprint(name: str, data: bytes) -> str:
     """Return the hash that equal calls share: 24 hexadecimal characters."""
-    return blake2b(name.encode() + b"\0" + data, digest_size=12).hexdigest()
+    made = blake2b(name.encode() + b"\0", digest_size=12)
+    made.update(data)  # not joined: it may be large
+    return made.hexdigest()
 
 
 def action_key(run: str, action: str, slot: int, rung: int = 0) -> str:

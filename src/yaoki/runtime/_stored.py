@@ -3,8 +3,9 @@ What a saved state has more than another, as a checkpoint stores it: values, and
 
 A delta has, for an object, `a` (items appended to a list field), `s` (fields set) and `i` (deltas of object fields);
 for a list, `n` (the appended items). An item or field whose bytes are those of a step's result of this turn, or of a
-field of one, is stored as `{"$":[seq]}` or `{"$":[seq,"field"]}`: a model's reply is on disk once. A value of the
-user's own that begins like a reference is stored as `{"$":[null,value]}`.
+field of one, is stored as `{"$":[seq]}` or `{"$":[seq,"field"]}`: a model's reply is on disk once. One that has such
+bytes somewhere in it, as a message has a tool's result, is stored as its pieces, `{"$":[["text",[seq],"text"]]}`. A
+value of the user's own that begins like a reference is stored as `{"$":[null,value]}`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Delta(Struct, omit_defaults=True):
 
 
 _reference_of = msgspec.json.Decoder(_Reference).decode
+_pieces_of = msgspec.json.Decoder(list[Raw]).decode
 delta_from = msgspec.json.Decoder(Delta).decode
 """Reads a delta; its values stay as they are stored."""
 
@@ -62,9 +64,37 @@ def references_in(seq: int, value: bytes) -> dict[bytes, bytes]:
 def stored(data: bytes, references: Mapping[bytes, bytes]) -> Raw:
     """Return a value as it is stored."""
     reference = references.get(data) if len(data) >= _REFERENCE_MIN else None
+    if reference is None:
+        reference = _in_pieces(data, references)
     if reference is not None:
         return Raw(reference)
     return Raw(b'{"$":[null,' + data + b"]}" if data.startswith(_MARK) else data)
+
+
+def _in_pieces(data: bytes, references: Mapping[bytes, bytes]) -> bytes | None:
+    """Return a value that has results in it as text and references; None where that saves nothing."""
+    if len(data) < 2 * _REFERENCE_MIN:
+        return None
+    places: list[tuple[int, int, bytes]] = []
+    for value, reference in references.items():
+        at = data.find(value)
+        if at >= 0:
+            places.append((at, -len(value), reference))
+    if not places:
+        return None
+    pieces: list[bytes] = []
+    end = 0
+    for at, length, reference in sorted(places):
+        if at < end:  # within one that is taken
+            continue
+        if at > end:
+            pieces.append(_encode(data[end:at].decode()))
+        pieces.append(reference[len(_MARK) : -1])
+        end = at - length
+    if end < len(data):
+        pieces.append(_encode(data[end:].decode()))
+    whole = _MARK + b"[[" + b",".join(pieces) + b"]]}"
+    return whole if len(whole) + _REFERENCE_MIN <= len(data) else None
 
 
 def resolved(delta: bytes, found: Found) -> Delta:
@@ -89,8 +119,21 @@ def _plain(value: Raw, found: Found) -> Raw:
     if not data.startswith(_MARK):
         return value
     at = _reference_of(data).at
-    if bytes(at[0]) == b"null":
+    first = bytes(at[0])
+    if first == b"null":
         return at[1]
+    if first[:1] == b"[":
+        return Raw(b"".join(_piece(bytes(piece), found) for piece in _pieces_of(first)))
+    return _result_at(at, found)
+
+
+def _piece(piece: bytes, found: Found) -> bytes:
+    if piece[:1] == b"[":
+        return bytes(_result_at(_pieces_of(piece), found))
+    return msgspec.json.decode(piece, type=str).encode()
+
+
+def _result_at(at: list[Raw], found: Found) -> Raw:
     seq = msgspec.json.decode(at[0], type=int)
     result = found(seq)
     if result is None:
