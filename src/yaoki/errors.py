@@ -232,27 +232,49 @@ class AnswerRefused(YaokiError):  # noqa: N818 - reads as what it says
 
 
 class TerminalError(YaokiError):
-    """Raise it in a tool to say: do not retry this, whatever it looks like."""
+    """
+    Raise it in a tool to say: do not retry this, whatever it looks like.
+
+    `happened=False` says that the action did not take place (refused before anything was sent), True that it did; None
+    leaves that to what it was raised from, else it may have happened.
+    """
 
     code: ClassVar[str] = "terminal"
 
+    def __init__(self, message: str = "", *, happened: bool | None = None) -> None:
+        super().__init__(message)
+        self.happened = happened
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with what is known of the action."""
+        return _rebuild_terminal, (self.args[0], self.happened)
+
+
+def _rebuild_terminal(message: str, happened: bool | None) -> TerminalError:  # noqa: FBT001 - as pickled
+    return TerminalError(message, happened=happened)
+
 
 class RetryableError(YaokiError):
-    """Raise it in a tool to say: this can heal. `delay_s` is the least wait before the next attempt."""
+    """
+    Raise it in a tool to say: this can heal. `delay_s` is the least wait before the next attempt.
+
+    `happened` as for `TerminalError`.
+    """
 
     code: ClassVar[str] = "retryable"
 
-    def __init__(self, message: str = "", *, delay_s: float | None = None) -> None:
+    def __init__(self, message: str = "", *, delay_s: float | None = None, happened: bool | None = None) -> None:
         super().__init__(message)
         self.delay_s = delay_s
+        self.happened = happened
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with the delay."""
-        return _rebuild_retryable, (self.args[0], self.delay_s)
+        """Pickle with the delay, and what is known of the action."""
+        return _rebuild_retryable, (self.args[0], self.delay_s, self.happened)
 
 
-def _rebuild_retryable(message: str, delay_s: float | None) -> RetryableError:
-    return RetryableError(message, delay_s=delay_s)
+def _rebuild_retryable(message: str, delay_s: float | None, happened: bool | None = None) -> RetryableError:  # noqa: FBT001
+    return RetryableError(message, delay_s=delay_s, happened=happened)
 
 
 class JournalError(YaokiError):

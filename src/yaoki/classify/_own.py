@@ -37,6 +37,8 @@ def own_rule(below: Callable[[Evidence], Failure]) -> Rule:
             )
             return cause or broken
         executed = cause.executed if cause else Executed.MAYBE
+        if error.happened is not None:
+            executed = Executed.YES if error.happened else Executed.NO
         scope = cause.scope if cause else Scope.REQUEST
         if isinstance(error, TerminalError):
             return Failure(
