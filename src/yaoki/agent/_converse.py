@@ -296,7 +296,7 @@ class _Desk(Generic[T]):
         """
         sign = blake2b(text.strip().encode("utf-8", "replace"), digest_size=9).hexdigest()
         evidence = answer.verdict.evidence
-        again, number = sign in talk.rejected, len(talk.rejected) + 1
+        again, number = talk.rejected[-1:] == [sign], len(talk.rejected) + 1
         if again or number >= self._rejections_max:
             what = "the same answer was given again and" if again else f"answer {number} of {self._rejections_max}"
             msg = f"{what} is not accepted: {evidence}"

@@ -26,7 +26,8 @@ class ToolCall(Struct, frozen=True):
 
     id: str
     name: str
-    args: dict[str, Any] = {}
+    args: Any = {}
+    """An object; whatever else a model wrote is answered as its mistake."""
 
 
 class ToolResult(Struct, frozen=True):
