@@ -10,6 +10,7 @@ import pytest
 import yaoki
 import yaoki.agent
 import yaoki.escalate
+import yaoki.mcp
 import yaoki.models
 import yaoki.notify
 import yaoki.shell
@@ -38,6 +39,7 @@ def test_the_reference_has_every_field_and_method() -> None:
     fields += [
         *yaoki.escalate.__all__,
         *yaoki.agent.__all__,
+        *yaoki.mcp.__all__,
         *yaoki.models.__all__,
         *(name for name in yaoki.verify.__all__ if name.islower()),
         *(name for name in yaoki.shell.__all__ if name.islower()),

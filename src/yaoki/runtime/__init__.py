@@ -13,7 +13,7 @@ from yaoki.runtime._runner import Runner
 from yaoki.runtime._signature import INJECTED, Local
 from yaoki.runtime._survivors import MARK, end_survivors
 from yaoki.runtime._tool import BoundTool, Feedback, ForModel, Happened, NotHappened, Tool, tool
-from yaoki.runtime._toolbox import Settled, Toolbox, ToolCall, ToolResult
+from yaoki.runtime._toolbox import Settled, Told, Toolbox, ToolCall, ToolResult, refusal
 from yaoki.runtime._usage import Usage
 from yaoki.runtime._verify import EVIDENCE_MAX, Check, Verdict, check_name, is_async, judged, judged_async
 
@@ -42,6 +42,7 @@ __all__ = [
     "Run",
     "Runner",
     "Settled",
+    "Told",
     "Tool",
     "ToolCall",
     "ToolResult",
@@ -55,6 +56,7 @@ __all__ = [
     "judged",
     "judged_async",
     "loop",
+    "refusal",
     "retry",
     "tool",
 ]

@@ -15,7 +15,7 @@ from yaoki.records import Executed, Failure, FailureKind
 from yaoki.runtime._signature import hints_of
 from yaoki.runtime._tool import BoundTool, Tool
 
-__all__ = ["Settled", "StandIn", "ToolCall", "ToolResult", "Toolbox", "result_of"]
+__all__ = ["Settled", "StandIn", "Told", "ToolCall", "ToolResult", "Toolbox", "refusal", "result_of"]
 
 
 V = TypeVar("V")
@@ -38,6 +38,15 @@ class ToolResult(Struct, frozen=True):
     is_error: bool = False
     value: Any = None
     failure: Failure | None = None
+
+
+class Told(Struct, frozen=True, omit_defaults=True):
+    """A tool's own word to a model, in place of its value as JSON; also that something went wrong: that is a result."""
+
+    text: str
+    is_error: bool = False
+    data: Any = None
+    """What the tool returned beside the text."""
 
 
 class Settled(Struct, Generic[V], frozen=True):
@@ -208,6 +217,8 @@ def result_of(call: ToolCall, outcome: object) -> ToolResult:
     if isinstance(outcome, StepFailed):
         failure = outcome.failure
         return ToolResult(id=call.id, text=failure.message or failure.reason, is_error=True, failure=failure)
+    if isinstance(outcome, Told):
+        return ToolResult(id=call.id, text=outcome.text, is_error=outcome.is_error, value=outcome.data)
     text = outcome if isinstance(outcome, str) else _as_text(outcome)
     return ToolResult(id=call.id, text=text, value=outcome)
 
