@@ -49,6 +49,8 @@ _VERBS = {
     "doctor": "Look whether this machine and this store are fit to keep runs.",
     "prune": "Delete runs that ended long ago.",
     "backup": "Copy the store while it is in use.",
+    "mcp-proxy": "Stand between an MCP client and a server, with deadlines and safe retries.",
+    "prompts": "Print the rules in plain words, to paste into an assistant.",
     "demo": "See it survive: failures, kills, and an audit.",
 }
 """Each is `yaoki.cli.<verb>.<verb>`, its dash an underscore; only the one that was typed is imported."""
@@ -173,7 +175,7 @@ def _meant(text: str, verb: str, argv: list[str]) -> str:
     if verb == "runs" and text.startswith(_EXTRA) and words:
         return f"yaoki runs takes no run: yaoki show {shlex.quote(words[0])} says where that one is"
     if verb in ("pause", "unpause") and text.startswith(_EXTRA) and words:
-        return f"{verb} {words[0]}: this version {verb}s the whole store or nothing: yaoki {verb} --all"
+        return f"yaoki {verb} takes one scope at a time: yaoki {verb} {shlex.quote(words[0])}, or --all"
     if verb in _WITH_RUN and text.startswith(_EXTRA) and words:
         return f"yaoki {verb} takes one run at a time: yaoki {verb} {shlex.quote(words[0])}"
     if verb == "run" and text.startswith("Missing argument"):

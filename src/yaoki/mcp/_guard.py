@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from yaoki.policy import Retry
+
 __all__ = ["Guard", "Listed", "guard"]
 
 _TIMEOUT_S = 60.0
@@ -72,12 +74,21 @@ class Guard:
     """A tool server's tools, guarded; made by `guard`."""
 
     def __init__(
-        self, connect: Connect, *, name: str, timeout_s: float, policies: Mapping[str, Mapping[str, Any]]
+        self,
+        connect: Connect,
+        *,
+        name: str,
+        timeout_s: float,
+        retry: Retry | None,
+        policies: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self.name = name
         self.connection = Connection(connect)
         self._timeout_s = timeout_s
+        self._retry = retry
         self._policies = policies
+        self.raw = False
+        """Whether results are kept whole, for who hands them on."""
         self._tools: dict[tuple[str, Effect], Tool[Any, Any]] = {}
         listing = tool(effect=Effect.READ_ONLY, timeout_s=timeout_s, scope=name, name=f"{name}.list_tools")
         self._listing = cast("Tool[Any, Any]", listing(self._list_tools))
@@ -91,6 +102,12 @@ class Guard:
     ) -> None:
         """Close the connection."""
         await self.connection.close()
+
+    @property
+    def polls(self) -> frozenset[str]:
+        """Tools that are there to be asked again: `policies` gives them `agent=ForModel(poll=True)`."""
+        agents = {name: policy.get("agent") for name, policy in self._policies.items()}
+        return frozenset(name for name, agent in agents.items() if agent is not None and agent.poll)
 
     async def listed(self) -> list[Listed]:
         """Return the server's tools; a recorded step inside a run."""
@@ -108,7 +125,12 @@ class Guard:
         effect = policy.pop("effect", listed.effect)
         known = self._tools.get((listed.name, effect))
         if known is None:
-            declared: dict[str, Any] = {"timeout_s": self._timeout_s, "scope": self.name, **policy}
+            declared: dict[str, Any] = {
+                "timeout_s": self._timeout_s,
+                "retry": self._retry,
+                "scope": self.name,
+                **policy,
+            }
             fn = self._keyed(listed.name, key_argument) if effect is Effect.KEYED else self._plain(listed.name, effect)
             known = cast("Tool[Any, Any]", tool(effect=effect, name=listed.name, **declared)(fn))
             self._tools[listed.name, effect] = known
@@ -143,7 +165,7 @@ class Guard:
         except Exception as error:
             self._look(error)
             raise
-        told = _told(result)
+        told = _told(result, raw=self.raw)
         if told.is_error and heals:
             failure = classify(result)
             if failure.kind in _HEALS:
@@ -186,7 +208,7 @@ def _listed(one: Any) -> Listed:  # noqa: ANN401 - the SDK's
     )
 
 
-def _told(result: Any) -> Told:  # noqa: ANN401 - the SDK's
+def _told(result: Any, *, raw: bool) -> Told:  # noqa: ANN401 - the SDK's
     """Return a result as text; what is no text (an image, a link) is said to be there."""
     texts: list[str] = []
     blocks: list[Any] = getattr(result, "content", None) or []
@@ -194,6 +216,8 @@ def _told(result: Any) -> Told:  # noqa: ANN401 - the SDK's
         text: object = getattr(block, "text", None)
         texts.append(text if isinstance(text, str) else f"[{getattr(block, 'type', 'content')}]")
     structured: Any = getattr(result, "structured_content", None)
+    if raw:
+        structured = result.model_dump(mode="json", by_alias=True, exclude_none=True)
     return Told("\n".join(texts), bool(getattr(result, "is_error", False)), structured)
 
 
@@ -202,6 +226,7 @@ def guard(
     *,
     name: str = "mcp",
     timeout_s: float = _TIMEOUT_S,
+    retry: Retry | None = None,
     policies: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Guard:
     """
@@ -222,6 +247,7 @@ def guard(
             each connection.
         name: Of the server: its scope for breakers, and part of what is listed.
         timeout_s: Of each call, above 0, at most a day; a server that hangs is given up then.
+        retry: Of each call, where a tool's policy has none; default `Retry()`.
         policies: By tool, what `@tool` takes (`effect`, `timeout_s`, `retry`, `approve`, `escalate`, `check`, …), in
             place of what the annotations say. A KEYED one names its `key_argument`.
 
@@ -235,4 +261,4 @@ def guard(
         if policy.get("effect") is Effect.KEYED and not policy.get("key_argument"):
             msg = f"guard: {tool_name} is KEYED, so key_argument= must name the argument that carries its key"
             raise DeclarationError(msg)
-    return Guard(connect, name=name, timeout_s=timeout_s, policies=policies or {})
+    return Guard(connect, name=name, timeout_s=timeout_s, retry=retry, policies=policies or {})
