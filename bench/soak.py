@@ -116,10 +116,7 @@ def soaked(folder: Path, minutes: float, workers: int, kills_per_minute: float) 
         sizes: list[tuple[int, int]] = []
         next_kill_s = time.monotonic()
         while time.monotonic() < end_s:
-            waiting = (
-                sum(one.status is State.PENDING for one in runner.list(State.PENDING)) if submitted % 50 == 0 else 0
-            )
-            if waiting < 100:
+            if submitted % 50 or len(runner.list(State.PENDING)) < BEHIND_MOST:
                 runner.submit(soak.bind(rng.randrange(1, 8)), run_id=f"s{submitted}")
                 submitted += 1
             if time.monotonic() >= next_kill_s:
