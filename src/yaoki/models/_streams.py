@@ -7,6 +7,7 @@ its last event came; anything else that ends it makes it no answer.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from yaoki.clock import SystemClock
 from yaoki.errors import StreamBroken
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from yaoki.models._vendors import Reader
 
@@ -155,11 +156,22 @@ async def gathered_async(
                 return watch.late()
             except Exception as error:  # noqa: BLE001 - the vendor's
                 return watch.end(error)
+        await _drained(events)
         return body
     finally:
         close = getattr(stream, "close", None)
         if close is not None:
             await close()
+
+
+async def _drained(events: AsyncIterator[object]) -> None:
+    """Read what is left of a whole answer, so that its connection can be used again; not for long."""
+    import asyncio
+
+    with suppress(Exception):
+        async with asyncio.timeout(_TAIL_S):
+            async for _ in events:
+                pass
 
 
 def gathered(start: Callable[[], Any], reader: Reader, limits: Limits, shown: Shown) -> dict[str, Any]:
